@@ -7,8 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_until
 
 from guarantee_email_agent.isolation.processes import judge_users
 from guarantee_email_agent.judging.judge import JudgePool, judge
@@ -99,16 +98,6 @@ def judging_process(file: Path, namespaces: bool) -> Iterator[subprocess.Popen[b
         caller.wait()
 
 
-def happens(condition: Callable[[], bool]) -> bool:
-    """Whether `condition` comes true; asked again and again, for as long as a busy machine may need."""
-    give_up_at = time.monotonic() + 20
-    while not condition():
-        if time.monotonic() > give_up_at:
-            return False
-        threading.Event().wait(0.02)
-    return True
-
-
 @pytest.fixture
 def token() -> str:
     return f"98765.{uuid.uuid4().int % 10**9}"
@@ -172,11 +161,11 @@ def test_where_the_caller_is_killed_or_interrupted_nothing_is_left(
     leave = "open(os.environ['TMPDIR'] + '/left', 'w')"
     file = write_judge(tmp_path, f"import os, subprocess, time\n{daemon}\n{leave}\ntime.sleep(600)\n")
     with judging_process(file, namespaces) as caller:
-        assert happens(lambda: is_running(f"sleep {token}"))
+        wait_until(lambda: is_running(f"sleep {token}"))
         caller.send_signal(by)
         assert caller.wait(20) == -by
-    assert happens(lambda: not is_running(f"sleep {token}"))
-    assert happens(lambda: not list(temporary.iterdir()))
+    wait_until(lambda: not is_running(f"sleep {token}"))
+    wait_until(lambda: not list(temporary.iterdir()))
 
 
 @each_isolation
@@ -189,10 +178,10 @@ def test_a_server_that_is_killed_at_work_leaves_nothing(
         assert pool.judge(echo, {"n": 1}).verdict == "passed"
         [server] = pool._idle[False]
         judging = thread.submit(pool.judge, file, {}, 3)
-        assert happens(lambda: is_running(f"sleep {token}"))
+        wait_until(lambda: is_running(f"sleep {token}"))
         server._process.kill()
         assert judging.result().verdict == "error"
-        assert happens(lambda: not is_running(f"sleep {token}"))
+        wait_until(lambda: not is_running(f"sleep {token}"))
         assert pool.judge(echo, {"n": 2}).feedback == "2"
 
 
