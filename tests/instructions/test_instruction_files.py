@@ -232,18 +232,8 @@ def test_one_file_adds_a_topic(folder: InstructionFolder) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "at", "problem"),
     [
-        (
-            "- {topic: spare-parts}",
-            "- {topic: spare-part}",
-            5,
-            "declares the topic 'spare-part' – did you mean",
-        ),
-        (
-            "- {topic: spare-parts}",
-            "- {topic: xyz}",
-            5,
-            "the topic 'xyz'. Write <topic name=\"xyz\"> into one",
-        ),
+        ("- {topic: spare-parts}", "- {topic: spare-part}", 5, "declares the topic 'spare-part' – did you mean"),
+        ("- {topic: spare-parts}", "- {topic: xyz}", 5, "the topic 'xyz'. Write <topic name=\"xyz\"> into one"),
         ("- {topic: spare-parts}", "- {intent: spare-parts}", 5, "trigger[0].intent is called 'topic' now. Rename it"),
         ("topic: spare-parts}", "topic: spare-parts, serial_numbers: one}", 5, "trigger[0]: applies in no situation: "),
         ("- {topic: spare-parts}", "- {}", 5, "trigger[0]: names no topic, so that every mail would have it. "),
@@ -257,18 +247,8 @@ def test_one_file_adds_a_topic(folder: InstructionFolder) -> None:
         ("\n  - {topic: spare-parts}", "", 4, "but is empty. Write a line '- {topic: NAME}' below 'trigger:'"),
         ('name="spare-parts"', 'name="other"', 8, "the topic 'other' is declared in main.md:"),
         ('name="spare-parts"', 'name="unclear"', 8, "the topic 'unclear' is built in"),
-        (
-            "spare parts on",
-            "that it is valid on",
-            16,
-            "the reply says 'is valid', which is not so where 'topic: ",
-        ),
-        (
-            "spare parts on",
-            "your warranty has expired on",
-            16,
-            "the reply says 'expired', which is not so where '",
-        ),
+        ("spare parts on", "that it is valid on", 16, "the reply says 'is valid', which is not so where 'topic: "),
+        ("spare parts on", "your warranty has expired on", 16, "the reply says 'expired', which is not so where '"),
         ("spare parts on", "{serial_number} on", 16, "unknown placeholder {serial_number}"),
     ],
 )

@@ -174,10 +174,7 @@ def test_what_the_answer_is(spans: Sequence[object], answer: str, reason: str | 
         ([agent(1, output="__REDACTED__")], "tells what was said"),
         ([span(1, {"traceloop.span.kind": "agent", "traceloop.entity.output": '"5.0'})], "tells what was said"),
         ([answer(1, "5"), span(2, CHAT)], "'span 2' does not tell what the model answered"),
-        (
-            [span(1, {**CHAT, OUTPUT: '[{"role": "as'})],
-            "gen_ai.output.messages of the span 'span 1' is no JSON",
-        ),
+        ([span(1, {**CHAT, OUTPUT: '[{"role": "as'})], "gen_ai.output.messages of the span 'span 1' is no JSON"),
         ([span(1, {**CHAT, OUTPUT: said("5")}, droppedAttributesCount=3)], "lost 3 attributes"),
         ([span(1, {**LLM, "llm.input_messages.0.message.role": "bot"})], "has the role 'bot'"),
         ([span(1, CHAT), span(2, CHAT, trace="a2")], "there are 2 traces of agents"),

@@ -154,11 +154,7 @@ async def test_a_tool_error_is_a_typed_result(client: Client) -> None:
     ("tool", "arguments", "told"),
     [
         ("fail", {"a": 1}, "sample_invalid_argument: fail: unknown argument 'a'; its arguments are none"),
-        (
-            "ehco",
-            {},
-            "sample_unknown_tool: there is no tool 'ehco'; there are echo, large, half, fail, bug",
-        ),
+        ("ehco", {}, "sample_unknown_tool: there is no tool 'ehco'; there are echo, large, half, fail, bug"),
         ("half", {}, "sample_internal: half: the answer cannot be written as JSON"),
     ],
 )

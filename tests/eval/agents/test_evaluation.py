@@ -177,10 +177,7 @@ def test_a_mail_of_a_task_goes_to_whom_the_scenario_names(folder: ScenarioFolder
             f"call('orders', 'get_order', id='B'){HEALTHY}",
             ["calls: orders.get_order has no answer for these arguments: {'id': 'B'}"],
         ),
-        (
-            f"call('orders', 'get_order', id='A-1'){HEALTHY}",
-            ["calls: orders.get_order was called 2 times"],
-        ),
+        (f"call('orders', 'get_order', id='A-1'){HEALTHY}", ["calls: orders.get_order was called 2 times"]),
         (f"call('orders', 'cancel', id='A-1'){HEALTHY}", ["calls: orders.cancel is not mocked"]),
         (
             HEALTHY.replace("send(", "send(in_reply_to='<other@example.com>', "),
