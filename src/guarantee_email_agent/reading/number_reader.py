@@ -65,7 +65,7 @@ _LABEL_CLAIMS: Final[Mapping[str, Claim]] = {"serial": "own", "weak": "weak", "o
 # A reply repeats the number, perhaps to somebody whose address was forged: no words, no status, and nothing that is a
 # link.
 _SAYS_SOMETHING: Final = re.compile(
-    r"(?=[A-Z]{5})[B-DF-HJ-NP-TV-XZ]*[AEIOUY][B-DF-HJ-NP-TV-XZ]*[AEIOUY]|VALID|[.][A-Z]{2,}(?:/|$)"
+    r"(?=[A-Z]{5})[B-DF-HJ-NP-TV-XZ]*[AEIOUY][B-DF-HJ-NP-TV-XZ]*[AEIOUY]|[.][A-Z]{2,}(?:/|$)"
 )
 UNREADABLE: Final = "could not be read in full"
 
