@@ -392,6 +392,7 @@ def test_a_number_that_is_something_else_is_not_even_asked_about(text: str, lexi
         ("No problem at all. I have 2 of them, it is the red one: KT-77120-9", "KT-77120-9"),
         ("My neighbour helped me: KT-77120-9", "KT-77120-9"),
         ("Mon voisin m'a aidée, c'est BO-17-44032", "BO-17-44032"),
+        ("OK KT-77120-9", "KT-77120-9"),
     ],
 )
 def test_an_answer_may_be_the_bare_number(text: str, number: str, lexicon: Lexicon) -> None:
@@ -432,6 +433,8 @@ def test_what_stands_beside_a_number_that_fills_a_line_is_judged_as_of_any_mail(
         "The old one was\nKT-77120-9\nbefore you swapped it",
         "WX2, 7719 0033",
         "Thank you, but the quokka wibbles, snorfles, frobnicates and gronks KT-77120-9",
+        "RV - A 1940 2218",
+        "RV–A 1940 2218",
     ],
 )
 def test_what_is_more_or_something_else_is_no_answer(text: str, lexicon: Lexicon) -> None:
@@ -593,7 +596,17 @@ def test_a_sign_that_joins_no_piece_takes_nothing_away(text: str, number: str, l
 
 
 @pytest.mark.parametrize(
-    "text", ["S/N: KT-77l20 (l or 1)", "S/N: KT-77120-8, 8 or 6", "S/N KT-77120,9", "S/N KT-77120|9"]
+    "text",
+    [
+        "S/N: KT-77l20 (l or 1)",
+        "S/N: KT-77120-8, 8 or 6",
+        "S/N KT-77120,9",
+        "S/N KT-77120|9",
+        "S/N RV-A 1940 2218",
+        "S/N RV - A 1940 2218",
+        "My S/N: MODEL-X 1940 2218",
+        "S/N 1940 2218 RV-A",
+    ],
 )
 def test_a_part_that_may_be_another_is_unreadable(text: str, lexicon: Lexicon) -> None:
     assert read(text, lexicon) == NumberReading(unreadable=True, labelled=True, dropped=read(text, lexicon).dropped)
