@@ -173,11 +173,7 @@ def test_gives_up_after_three_attempts_and_waits_longer_each_time(server: Messag
     [
         (error_reply(400, "tools.0.input_schema.type: Field required"), "llm_bad_request", "input_schema.type"),
         (error_reply(400, "Your credit balance is too low"), "llm_no_credit", "Buy credit"),
-        (
-            error_reply(429, "Limit", error_code="enforced_spend_limit_reached"),
-            "llm_no_credit",
-            "raise the limit",
-        ),
+        (error_reply(429, "Limit", error_code="enforced_spend_limit_reached"), "llm_no_credit", "raise the limit"),
         (error_reply(401, "invalid x-api-key"), "llm_authentication", "Check ANTHROPIC_API_KEY"),
         (error_reply(404, "model: nonesuch"), "llm_model_not_found", "Check llm.model"),
         (error_reply(413), "llm_request_too_large", "Send less"),

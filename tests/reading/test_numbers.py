@@ -361,6 +361,8 @@ def test_unlabelled_numbers_that_look_alike_are_of_several_devices(text: str, co
         "It says EN60335-1 on it",
         "My IBAN is DE89 3704 0044 0532 0130 00",
         "My neighbour's is NB-33301-7, I cannot find mine",
+        "My neighbour helped, hers is NB-33301-7",
+        "I read it at my neighbour's for you: NB-33301-7",
         "Kettle broken.\nwww.example.com/KT-77120-9",
     ],
 )
@@ -388,6 +390,9 @@ def test_a_number_that_is_something_else_is_not_even_asked_about(text: str, lexi
         ("Richtig ist HS-30951, nicht HS-30915.", "HS-30951"),
         ("Am Griff, LS330-2217. Rechnung hab ich auch noch (Nr. 2024-11873).", "LS330-2217"),
         ("No problem at all. I have 2 of them, it is the red one: KT-77120-9", "KT-77120-9"),
+        ("My neighbour helped me: KT-77120-9", "KT-77120-9"),
+        ("Mon voisin m'a aidée, c'est BO-17-44032", "BO-17-44032"),
+        ("OK KT-77120-9", "KT-77120-9"),
     ],
 )
 def test_an_answer_may_be_the_bare_number(text: str, number: str, lexicon: Lexicon) -> None:
@@ -428,6 +433,8 @@ def test_what_stands_beside_a_number_that_fills_a_line_is_judged_as_of_any_mail(
         "The old one was\nKT-77120-9\nbefore you swapped it",
         "WX2, 7719 0033",
         "Thank you, but the quokka wibbles, snorfles, frobnicates and gronks KT-77120-9",
+        "RV - A 1940 2218",
+        "RV–A 1940 2218",
     ],
 )
 def test_what_is_more_or_something_else_is_no_answer(text: str, lexicon: Lexicon) -> None:
@@ -589,7 +596,17 @@ def test_a_sign_that_joins_no_piece_takes_nothing_away(text: str, number: str, l
 
 
 @pytest.mark.parametrize(
-    "text", ["S/N: KT-77l20 (l or 1)", "S/N: KT-77120-8, 8 or 6", "S/N KT-77120,9", "S/N KT-77120|9"]
+    "text",
+    [
+        "S/N: KT-77l20 (l or 1)",
+        "S/N: KT-77120-8, 8 or 6",
+        "S/N KT-77120,9",
+        "S/N KT-77120|9",
+        "S/N RV-A 1940 2218",
+        "S/N RV - A 1940 2218",
+        "My S/N: MODEL-X 1940 2218",
+        "S/N 1940 2218 RV-A",
+    ],
 )
 def test_a_part_that_may_be_another_is_unreadable(text: str, lexicon: Lexicon) -> None:
     assert read(text, lexicon) == NumberReading(unreadable=True, labelled=True, dropped=read(text, lexicon).dropped)
