@@ -359,8 +359,8 @@ class StoredRun:
 
     total to invalid: cases, of which one with several repetitions passed where they all did; failed includes invalid.
     tokens, cost_usd: of all that was asked of a model; None where it is not known of one result. mails, mails_passed:
-    distinct mails of a suite; None before its end, of tasks, and of runs of earlier versions. facts: as `RunEnd` has
-    them.
+    distinct mails of a suite; None before its end, of tasks, and of runs of earlier versions. duration_s: None without
+    an end. facts: as `RunEnd` has them.
     """
 
     number: int
@@ -382,7 +382,7 @@ class StoredRun:
     planned: int
     started: str
     ended: str | None
-    duration_s: float
+    duration_s: float | None
     outcome: Outcome | None
     exit_code: int | None
     total: int
@@ -404,6 +404,8 @@ class StoredRun:
             values[name] = json.loads(values[name] or "{}")
         values["selection"] = tuple(json.loads(values["selection"]))
         values["require_proof"] = bool(values["require_proof"])
+        if values["ended"] is None:  # nobody wrote how long it took
+            values["duration_s"] = None
         values["git_dirty"] = None if values["git_dirty"] is None else bool(values["git_dirty"])
         return cls(**values)
 
