@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, Self
 
 from guarantee_email_agent.utils.terminal import pluralize
-from guarantee_email_agent.utils.text import amount, time_taken
+from guarantee_email_agent.utils.text import cost_text, time_taken
 
 Outcome = Literal["passed", "failed", "inconclusive", "interrupted", "crashed"]
 """What a run came to. inconclusive: the rate was reached, and the proof that was asked for was not. interrupted: by a
@@ -167,11 +167,7 @@ class Usage(NamedTuple):
         tokens = f"{sent:,} tokens sent, {self.output_tokens:,} received" if self.tokens() else "tokens not known"
         after = f" of the model after {time_taken(self.latency_ms)}" if waited else ""
         answers = "" if not self.calls and self.cost_usd is None else f"{pluralize(self.calls, 'answer')}{after}, "
-        return f"{answers}{tokens}, {_cost(self.cost_usd)}"
-
-
-def _cost(usd: float | None) -> str:
-    return "cost not known" if usd is None else f"${amount(usd)}"
+        return f"{answers}{tokens}, {cost_text(self.cost_usd)}"
 
 
 NO_USAGE = Usage()
@@ -428,7 +424,7 @@ class StoredRun:
             return ""
         least = "at least " if self.ended is None else ""  # what is under way has not told
         tokens = "tokens not known" if self.tokens is None else f"{least}{self.tokens:,} tokens"
-        return f"{tokens}, {_cost(self.cost_usd)}"
+        return f"{tokens}, {cost_text(self.cost_usd)}"
 
     @property
     def state(self) -> str:
