@@ -46,11 +46,14 @@ class PaidRun:
     meter: UsageMeter
     limit: CostLimit
 
-    def count_earlier(self, usages: Iterable[ModelUsage]) -> None:
-        """What an interrupted run, which goes on, had paid for."""
+    def count_earlier(self, usages: Iterable[ModelUsage], paid: ModelUsage | None) -> None:
+        """What an interrupted run, which goes on, had paid for. paid: in all, with what came to no result, if known."""
         for usage in usages:
             self.limit.learn(usage)
-            self.meter.add(usage)
+            if paid is None:
+                self.meter.add(usage)
+        if paid is not None:
+            self.meter.add(paid)
 
     def cost(self) -> str:
         """One line for people."""
