@@ -394,8 +394,10 @@ def _of_messages(parts: Iterable[Mapping[str, Any]]) -> _Taken:
             model = part.model
         told |= part.usage.to_dict(exclude_none=True)
     usage = (message := Message.construct(usage=told)).usage
-    tools = usage.server_tool_use
-    return model, [usage.service_tier], usage_of(message), tools is not None and any(tools.to_dict().values())
+    tools, cache = usage.server_tool_use, usage.cache_creation
+    extra = tools is not None and any(tools.to_dict().values())
+    extra = extra or (cache is not None and cache.ephemeral_1h_input_tokens != 0)  # an hour costs more than the list's
+    return model, [usage.service_tier, usage.speed, usage.inference_geo], usage_of(message), extra
 
 
 def _of_openai(path: str, parts: Iterable[Mapping[str, Any]]) -> _Taken:

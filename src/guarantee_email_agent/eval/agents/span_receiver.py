@@ -26,8 +26,8 @@ from guarantee_email_agent.llm.usage import ModelUsage, UsageMeter, cost_usd
 from guarantee_email_agent.utils.errors import TaskError
 from guarantee_email_agent.utils.extras import install_command
 
-PLAIN_TIERS: Final = (None, "auto", "default", "standard")
-"""Of a service that costs what the price list says."""
+PLAIN_TIERS: Final = (None, "auto", "default", "standard", "global", "not_available")
+"""Of a service, its speed and its place, that costs what the price list says."""
 
 _UNTOLD: Final = {"arguments": NOT_TOLD}
 _UNSEEN: Final = ModelUsage(0, TokenUsage(uncounted=1), None, 0)
