@@ -393,6 +393,8 @@ def test_a_number_that_is_something_else_is_not_even_asked_about(text: str, lexi
         ("My neighbour helped me: KT-77120-9", "KT-77120-9"),
         ("Mon voisin m'a aidée, c'est BO-17-44032", "BO-17-44032"),
         ("OK KT-77120-9", "KT-77120-9"),
+        ("I can report that the serial number is AP 77120934.", "AP77120934"),
+        ("You can see it in my photo: KT-77120-9", "KT-77120-9"),
     ],
 )
 def test_an_answer_may_be_the_bare_number(text: str, number: str, lexicon: Lexicon) -> None:
@@ -401,10 +403,11 @@ def test_an_answer_may_be_the_bare_number(text: str, number: str, lexicon: Lexic
     assert reading.is_answer
 
 
-def test_what_stands_beside_a_number_that_fills_a_line_is_judged_as_of_any_mail(lexicon: Lexicon) -> None:
-    text = (
-        "Is it raining? It is here. Model ER-6 of the quokka wibbles, snorfles, frobnicates and gronks:\nKT-77120-9\nJo"
-    )
+@pytest.mark.parametrize("end", [":\nKT-77120-9\nJo", ". It says KT-77120-9, I think."])
+def test_what_stands_beside_a_number_that_fills_a_line_or_clause_is_judged_as_of_any_mail(
+    lexicon: Lexicon, end: str
+) -> None:
+    text = f"Is it raining? It is here. Model ER-6 of the quokka wibbles, snorfles, frobnicates and gronks{end}"
     reading = read(text, lexicon, asked=True)
     assert reading.numbers == ("KT-77120-9",)
     assert not reading.is_answer
@@ -435,6 +438,8 @@ def test_what_stands_beside_a_number_that_fills_a_line_is_judged_as_of_any_mail(
         "Thank you, but the quokka wibbles, snorfles, frobnicates and gronks KT-77120-9",
         "RV - A 1940 2218",
         "RV–A 1940 2218",
+        "I can't find a serial number, KT-77120-9 is the order",
+        "The password is AB12345.",
     ],
 )
 def test_what_is_more_or_something_else_is_no_answer(text: str, lexicon: Lexicon) -> None:
