@@ -21,7 +21,6 @@ from guarantee_email_agent.reading.number_tokens import (
     ends_phrase,
     extend_number,
     is_prefix_word,
-    is_shouted,
 )
 
 MAX_LABELS: Final = 1000  # no honest mail has so many; a hostile one shall not buy more time with more of them
@@ -42,7 +41,6 @@ MAX_TABLE_ROWS: Final = 50
 MIN_LENGTH_BEFORE_LABEL: Final = 5
 MIN_LENGTH: Final = 5
 """Letters and digits of a number that a label announces: fewer are a part of one, but for one that ends a phrase."""
-MAX_CAPITALS: Final = 4
 _BEHIND_BARE_LABEL: Final = " \t\n.,:°#("
 _DASHES: Final = ("-", "–", "—", "->", "=>")
 MAX_LENGTH_DIFFERENCE: Final = 3
@@ -52,7 +50,6 @@ BARE_NUMBER: Final = re.compile(r"(?:[A-Z]{1,5}[-/. ]?[0-9]|[0-9]{1,5}[-/. ]?[A-
 
 _DIGIT: Final = re.compile(r"[0-9]")
 _ASKED: Final = re.compile(r"\s*\?")
-_LETTER: Final = re.compile(r"[A-Z]")
 _ALPHANUMERIC: Final = re.compile(r"[A-Z0-9]")
 _LIST_GAP: Final = re.compile(r"[ \t]{0,9}(?:[,;/&+]\s{0,9}|\n[ \t]{0,9}(?:[-*•][ \t]{1,9})?)")
 _PUNCTUATION: Final = re.compile(r"[ \t,]*")
@@ -201,8 +198,6 @@ class LabelReader:
         number = self._numbers.get(index)
         if is_linked and (number := number or self._prefixed(index)):
             number = self._text.extend(number)
-            if self._has_capitals_before(number):
-                number = number._replace(is_whole=False)  # the LA of "SERIAL NUMBER LA 77 10 40"
             if self._is_short(number):
                 number = number._replace(is_read=False)  # the EX-5 of "EX-5 and then it is torn"
         return number if number and self._may_be_ours(number) else None
@@ -223,21 +218,6 @@ class LabelReader:
     def with_prefix(self, number: NumberToken) -> NumberToken:
         """The number with the letters before a blank that may belong to it."""
         return (self._prefixed(number.first - 1) if number.first else None) or number
-
-    def _has_capitals_before(self, number: NumberToken) -> bool:
-        """Whether a few capitals stand before a blank, of which it is open whether they belong to the number."""
-        words, before = self._words, number.first - 1
-        if (
-            before < 0
-            or words.gaps[number.first] != " "
-            or any(label.end > before >= label.first for label in self._labels.values())
-        ):
-            return False
-        text = words.text_of(before, before + 1)
-        known = self._lexicon.joiners | self._lexicon.denials
-        if _LETTER.search(number.text) or is_shouted(words, before):
-            known |= self._lexicon.links  # in "serial number AS 4471", the AS is hardly a word
-        return 1 < len(text) <= MAX_CAPITALS and text.isupper() and text.isalpha() and words.folded[before] not in known
 
     def _ends_line(self, number: NumberToken) -> bool:
         return number.end == len(self._words.folded) or "\n" in self._words.gaps[number.end]
