@@ -229,6 +229,7 @@ def test_finds_the_one_serial_number(text: str, number: str, lexicon: Lexicon) -
         ("My van is no. LK70ABC.", None),
         ("Please call me back under the number 4471 0116 02", None),
         ("my fan broke. S/N AS 4471/22", None),
+        ("my fan broke. S/N XX KT-77120-9", None),
         # on paper, of a service, of an article or a phone; what is none, and what nobody read
         ("The number on the back of my receipt is 5501932.", None),
         ("Die Nummer auf der Unterseite der Rechnung ist RE-20231-88.", None),
