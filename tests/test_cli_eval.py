@@ -1,7 +1,5 @@
 """`eval` as its users meet it: real processes, real pipes, a real terminal."""
 
-from __future__ import annotations
-
 import os
 import pty
 import re

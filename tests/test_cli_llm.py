@@ -1,7 +1,5 @@
 """`eval --llm` as its users meet it: real processes, and a server on loopback in place of the API."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """A live run whose API refuses requests for now, as its users meet it: waiting, Ctrl-C, an end that can be resumed."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

@@ -1,7 +1,5 @@
 """What leaves a mail to a person before any model is asked. What then happens: `test_processor_recipients.py`."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The files of phrases: each phrase can be found in a mail, stands once, and means one thing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import get_args
 

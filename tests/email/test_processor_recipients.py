@@ -1,7 +1,5 @@
 """Who is answered: conversations, hand-over, limits, senders that are not proved, and the modes of the agent."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -197,7 +195,7 @@ class _Adding:
         self._model, self._reasons = model, reasons
 
     @property
-    def messages(self) -> _Adding:
+    def messages(self) -> Any:
         return self
 
     async def create(self, **request: Any) -> Any:

@@ -2,8 +2,6 @@
 OpenLLMetry's (langchain 0.62, with its log records), and by hand.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

@@ -1,7 +1,5 @@
 """Questions on an answer for a live model: through real sockets, recorded, replayed, and by answers that cheat."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable

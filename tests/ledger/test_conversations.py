@@ -1,7 +1,5 @@
 """Threads, and the limits of replies: who was answered how often, over days, crashes and processes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

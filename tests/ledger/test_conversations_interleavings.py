@@ -1,7 +1,5 @@
 """Limits and threads under any order of events, and under several agents at once."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor

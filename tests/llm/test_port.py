@@ -1,7 +1,5 @@
 """What is taken for an answer, and how each other kind is told apart."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

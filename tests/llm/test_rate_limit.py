@@ -1,7 +1,5 @@
 """One limiter and many calls, in virtual time."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine

@@ -3,8 +3,6 @@
 Most tests ask for no start of their own: their process is a fork of one that has loaded everything already.
 """
 
-from __future__ import annotations
-
 import atexit
 import json
 import os

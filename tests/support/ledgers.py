@@ -1,7 +1,5 @@
 """What the tests of the ledger share: a mail and its claim, and every write under a claim."""
 
-from __future__ import annotations
-
 from guarantee_email_agent.config.settings import ReplyLimits
 from guarantee_email_agent.ledger.ledger import Claim, Ledger
 from guarantee_email_agent.ledger.mail_state import Done

@@ -1,7 +1,5 @@
 """The agent between its mocks, as an evaluation has it, for single mails."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """One result from mail to checks with its history, and two runs side by side."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The list of runs, and one run with its results."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Addresses that lead nowhere, and a store that changes while its pages are read."""
 
-from __future__ import annotations
-
 import sqlite3
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`eval --agent … --llm`: what an agent of somebody else's asks of its model passes through us."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The vendors' own SDKs in the agent, in this process: their calls are recorded, counted, and replayed offline."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Servers that others wrote, from npm, by mappings: a database, a list of tasks, a mailbox. All of it on loopback."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import AsyncIterator, Callable

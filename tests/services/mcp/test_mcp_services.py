@@ -1,7 +1,5 @@
 """Tickets and the mailbox of servers that are not ours, by our tools' names."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, get_args

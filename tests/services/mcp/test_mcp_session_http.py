@@ -1,7 +1,5 @@
 """A session with a real server over streamable HTTP on loopback."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal
