@@ -12,13 +12,7 @@ from typing import Any
 import pytest
 from command_line import TIMEOUT_S
 from live_desk import LiveDesk
-from messages_server import (
-    INTERPRETED,
-    MessagesServer,
-    Reply,
-    error_reply,
-    running_messages_server,
-)
+from messages_server import INTERPRETED, MessagesServer, Reply, error_reply, running_messages_server
 from waiting import wait_until
 
 pytestmark = pytest.mark.slow

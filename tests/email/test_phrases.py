@@ -5,14 +5,7 @@ from typing import get_args
 
 import pytest
 
-from guarantee_email_agent.email.phrases import (
-    MachineKey,
-    PersonKey,
-    QuotationKey,
-    SenderKey,
-    languages,
-    read_language,
-)
+from guarantee_email_agent.email.phrases import MachineKey, PersonKey, QuotationKey, SenderKey, languages, read_language
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import normalize_text
 

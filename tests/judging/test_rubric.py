@@ -9,13 +9,7 @@ from typing import Any, Final
 import pytest
 from command_line import MODULE
 from live_desk import LiveDesk
-from messages_server import (
-    MessagesServer,
-    answer,
-    anthropic_config,
-    error_reply,
-    tool_call,
-)
+from messages_server import MessagesServer, answer, anthropic_config, error_reply, tool_call
 from rubric_judge import QUESTION, SAID, ask, judge, said
 
 from guarantee_email_agent.judging.grade_command import GradeOptions, grade_command

@@ -5,13 +5,7 @@ from typing import Any
 
 import pytest
 
-from guarantee_email_agent.llm.port import (
-    Message,
-    TextBlock,
-    ToolUseBlock,
-    request_digest,
-    tool_input,
-)
+from guarantee_email_agent.llm.port import Message, TextBlock, ToolUseBlock, request_digest, tool_input
 from guarantee_email_agent.utils.errors import LLMError
 
 

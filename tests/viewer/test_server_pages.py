@@ -54,8 +54,7 @@ def test_a_name_leads_to_its_pages_whatever_it_holds(runs: StoredRuns, pages: Vi
 
 
 @pytest.mark.parametrize(
-    "query",
-    ["page=x", "page=-1", "page=99999999999999999999", "outcome=great", "suite=" + "x" * 1000],
+    "query", ["page=x", "page=-1", "page=99999999999999999999", "outcome=great", "suite=" + "x" * 1000]
 )
 def test_an_address_that_asks_for_nonsense_is_told_so(pages: ViewedRuns, query: str) -> None:
     page = pages.get(f"/?{query}")

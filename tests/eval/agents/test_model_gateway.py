@@ -14,16 +14,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 from command_line import MODULE, run_program
-from messages_server import (
-    CHAT_USAGE,
-    USAGE,
-    MessagesServer,
-    Reply,
-    answer,
-    completion,
-    error_reply,
-    text,
-)
+from messages_server import CHAT_USAGE, USAGE, MessagesServer, Reply, answer, completion, error_reply, text
 
 from guarantee_email_agent.config.settings import Config, Secrets
 from guarantee_email_agent.eval.agents.model_gateway import KEY_SET_BY_US, CaseModel, GatewayRun, ModelGateway

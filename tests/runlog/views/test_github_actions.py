@@ -4,12 +4,7 @@ from pathlib import Path
 import pytest
 import sample_reports
 
-from guarantee_email_agent.runlog.views.github_actions import (
-    MAX_ANNOTATIONS,
-    GitHubStep,
-    annotate,
-    github_step,
-)
+from guarantee_email_agent.runlog.views.github_actions import MAX_ANNOTATIONS, GitHubStep, annotate, github_step
 
 
 class TestAnnotations:

@@ -13,10 +13,7 @@ from postgresql import LedgerSql
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.services.ports import parse_ticket_id
-from guarantee_email_agent.services.services import (
-    create_ticketing_client,
-    create_warranty_client,
-)
+from guarantee_email_agent.services.services import create_ticketing_client, create_warranty_client
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import MCPConnectionError
 
