@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import TIMEOUT_S
+from command_line import TIMEOUT_S, read_terminal
 from live_desk import LiveDesk
 from messages_server import INTERPRETED, MessagesServer, Reply, error_reply, running_messages_server
 from waiting import wait_until
@@ -39,13 +39,8 @@ class Screen:
         self._reader.start()
 
     def _read(self) -> None:
-        while True:
-            try:
-                piece = os.read(self._ours, 65536)
-            except OSError:  # the program has ended
-                break
-            self.text += piece.decode("utf-8")
-        os.close(self._ours)
+        for piece in read_terminal(self._ours):
+            self.text += piece
 
     def interrupt(self) -> tuple[int, str]:
         """Exit code and output."""

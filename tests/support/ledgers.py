@@ -37,6 +37,20 @@ def claimed(ledger: Ledger, owner: str = "one:1", mail: str = MAIL, location: st
     return claim
 
 
+def mail(number: int) -> str:
+    """The key of a mail."""
+    return f"{number:032x}"
+
+
+def reply_to(number: int) -> str:
+    """The Message-ID of our reply to it."""
+    return f"<reply-{mail(number)}@example.com>"
+
+
+def claim_mail(ledger: Ledger, number: int) -> Claim:
+    return claimed(ledger, mail=mail(number), location=mail(number))
+
+
 def reopen(ledger: Ledger, location: str, *, listed_at: float) -> bool:
     """As an agent does that has just read the mail's state."""
     state = ledger.state(location)

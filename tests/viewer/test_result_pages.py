@@ -34,11 +34,6 @@ TRACE = {
 PAGE = "/runs/last/results/valid_warranty_001"
 
 
-@pytest.fixture
-def pages(runs: StoredRuns) -> ViewedRuns:
-    return ViewedRuns(runs.file)
-
-
 def scenario(verdict: Any = "passed", **changes: Any) -> Any:
     phrase = Check("response_body_contains", "missing phrase 'covered'", "'covered'", "The warranty is valid.")
     checks = (Check("email_sent", "", "True", "True", passed=True), phrase._replace(passed=verdict == "passed"))

@@ -17,11 +17,6 @@ def runs(tmp_path: Path) -> StoredRuns:
     return runs
 
 
-@pytest.fixture
-def pages(runs: StoredRuns) -> ViewedRuns:
-    return ViewedRuns(runs.file)
-
-
 @pytest.mark.parametrize(
     ("path", "words"),
     [
