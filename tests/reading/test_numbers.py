@@ -196,7 +196,17 @@ def test_a_number_that_an_odd_sign_joins_to_more_is_never_looked_up(
 
 
 @pytest.mark.parametrize(
-    "text", ["S/N: KT-77l20 (l or 1)", "S/N: KT-77120-8, 8 or 6", "S/N KT-77120,9", "S/N KT-77120|9"]
+    "text",
+    [
+        "S/N: KT-77l20 (l or 1)",
+        "S/N: KT-77120-8, 8 or 6",
+        "S/N KT-77120,9",
+        "S/N KT-77120|9",
+        "S/N RV-A 1940 2218",
+        "S/N RV - A 1940 2218",
+        "My S/N: MODEL-X 1940 2218",
+        "S/N 1940 2218 RV-A",
+    ],
 )
 def test_a_part_that_may_be_another_is_unreadable(text: str, lexicon: Lexicon) -> None:
     assert read(text, lexicon) == NumberReading(unreadable=True, labelled=True, dropped=read(text, lexicon).dropped)

@@ -201,7 +201,7 @@ class LabelReader:
         number = self._numbers.get(index)
         if is_linked and (number := number or self._prefixed(index)):
             number = self._text.extend(number)
-            if self._has_capitals_before(number):
+            if self._has_capitals_before(number) or self._is_joined_before(number):
                 number = number._replace(is_whole=False)  # the LA of "SERIAL NUMBER LA 77 10 40"
             if self._is_short(number):
                 number = number._replace(is_read=False)  # the EX-5 of "EX-5 and then it is torn"
@@ -218,26 +218,37 @@ class LabelReader:
         is_prefixed = following and words.gaps[index + 1] == " " and is_prefix_word(words, index, self._lexicon)
         if following is None or not is_prefixed or index in self._labels:
             return None
-        return following._replace(first=index, text=words.text_of(index, index + 1) + following.text)
+        letters = words.text_of(index, index + 1)
+        if len(letters) > 1 and following.text[0].isalpha():
+            return None  # the OK of "OK KT-77120-9"
+        return following._replace(first=index, text=letters + following.text)
 
-    def with_prefix(self, number: NumberToken) -> NumberToken:
-        """The number with the letters before a blank that may belong to it."""
-        return (self._prefixed(number.first - 1) if number.first else None) or number
+    def completed(self, number: NumberToken) -> NumberToken:
+        """The number with the letters before a blank that may belong to it, and with all its groups."""
+        number = self._text.extend((self._prefixed(number.first - 1) if number.first else None) or number)
+        return number._replace(is_whole=False) if self._is_joined_before(number) else number
 
     def _has_capitals_before(self, number: NumberToken) -> bool:
         """Whether a few capitals stand before a blank, of which it is open whether they belong to the number."""
         words, before = self._words, number.first - 1
-        if (
-            before < 0
-            or words.gaps[number.first] != " "
-            or any(label.end > before >= label.first for label in self._labels.values())
-        ):
+        if words.gaps[number.first] != " " or self._is_in_label(before):
             return False
         text = words.text_of(before, before + 1)
         known = self._lexicon.joiners | self._lexicon.denials
         if _LETTER.search(number.text) or is_shouted(words, before):
             known |= self._lexicon.links  # in "serial number AS 4471", the AS is hardly a word
-        return 1 < len(text) <= MAX_CAPITALS and text.isupper() and text.isalpha() and words.folded[before] not in known
+        return _is_capitals(text) and words.folded[before] not in known
+
+    def _is_joined_before(self, number: NumberToken) -> bool:
+        """Whether a dash joins a number to a word or, between blanks, to capitals: "MODEL-X 1940", "RV - A 1940"."""
+        words, before, gap = self._words, number.first - 1, self._words.gaps[number.first]
+        if before < 0 or gap.strip(" ") not in _DASHES or self._is_in_label(before, "own"):
+            return False
+        return gap in _DASHES or (not self._is_in_label(before) and _is_capitals(words.text_of(before, before + 1)))
+
+    def _is_in_label(self, index: int, claim: Claim | None = None) -> bool:
+        labels = self._labels.values()
+        return any(label.first <= index < label.end and claim in (None, label.claim) for label in labels)
 
     def _ends_line(self, number: NumberToken) -> bool:
         return number.end == len(self._words.folded) or "\n" in self._words.gaps[number.end]
@@ -333,6 +344,10 @@ def number_text(
     by_word = {index: number for number in numbers for index in range(number.first, number.end)}
     by_first = {number.first: number for number in numbers}
     return NumberText(words, lexicon, labels, by_first, by_word)
+
+
+def _is_capitals(text: str) -> bool:
+    return 1 < len(text) <= MAX_CAPITALS and text.isupper() and text.isalpha()
 
 
 def find_labels(words: TokenizedText, lexicon: Lexicon) -> list[PhraseMatch[LabelKind]]:

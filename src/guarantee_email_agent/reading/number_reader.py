@@ -388,7 +388,7 @@ class NumberReader:
         given = alone[:1] if is_alone else []
         for number in () if is_alone else free:
             if not given or number.first >= given[-1].end:
-                given.append(self._text.extend(self._label_reader.with_prefix(number)))
+                given.append(self._label_reader.completed(number))
         corrected = self._corrected({number.first: number for number in given})
         given = list(corrected.values())
         if not given or self._is_doubted(given, self._start_of_announcement(given[0]) if is_alone else 0):
