@@ -1,7 +1,5 @@
 """What holds for every test: none leaves its logging to the next, and under CI a skipped one is a failed one."""
 
-from __future__ import annotations
-
 import logging
 import os
 import re

@@ -1,7 +1,5 @@
 """`eval --llm` as its users meet it: real processes, and a server on loopback in place of the API."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -13,15 +11,7 @@ from pathlib import Path
 import pytest
 from command_line import TIMEOUT_S, environment
 from live_desk import EVAL, KEY, LiveDesk
-from messages_server import (
-    INTERPRETED,
-    MessagesServer,
-    Reply,
-    answer,
-    error_reply,
-    running_messages_server,
-    tool_call,
-)
+from messages_server import INTERPRETED, MessagesServer, Reply, answer, error_reply, running_messages_server, tool_call
 from waiting import wait_until
 
 pytestmark = pytest.mark.slow

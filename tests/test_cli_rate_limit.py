@@ -1,7 +1,5 @@
 """A live run whose API refuses requests for now, as its users meet it: waiting, Ctrl-C, an end that can be resumed."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty
@@ -12,15 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import TIMEOUT_S
+from command_line import TIMEOUT_S, read_terminal
 from live_desk import LiveDesk
-from messages_server import (
-    INTERPRETED,
-    MessagesServer,
-    Reply,
-    error_reply,
-    running_messages_server,
-)
+from messages_server import INTERPRETED, MessagesServer, Reply, error_reply, running_messages_server
 from waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -47,13 +39,8 @@ class Screen:
         self._reader.start()
 
     def _read(self) -> None:
-        while True:
-            try:
-                piece = os.read(self._ours, 65536)
-            except OSError:  # the program has ended
-                break
-            self.text += piece.decode("utf-8")
-        os.close(self._ours)
+        for piece in read_terminal(self._ours):
+            self.text += piece
 
     def interrupt(self) -> tuple[int, str]:
         """Exit code and output."""

@@ -1,7 +1,5 @@
 """`eval --resume` after a kill, as its users meet it: what was answered and paid for is not asked for again."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

@@ -1,7 +1,5 @@
 """Judges in every way that they run."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Questions on an answer for a live model: through real sockets, recorded, replayed, and by answers that cheat."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable
@@ -11,13 +9,7 @@ from typing import Any, Final
 import pytest
 from command_line import MODULE
 from live_desk import LiveDesk
-from messages_server import (
-    MessagesServer,
-    answer,
-    anthropic_config,
-    error_reply,
-    tool_call,
-)
+from messages_server import MessagesServer, answer, anthropic_config, error_reply, tool_call
 from rubric_judge import QUESTION, SAID, ask, judge, said
 
 from guarantee_email_agent.judging.grade_command import GradeOptions, grade_command

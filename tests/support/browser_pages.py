@@ -1,7 +1,5 @@
 """Pages in a real browser, from disk or from a server: scripts run, sizes and colour schemes set, pictures taken."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

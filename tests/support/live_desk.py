@@ -1,7 +1,5 @@
 """A folder with a few scenarios, and the program that evaluates them against a server in place of the API."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

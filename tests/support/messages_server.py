@@ -4,8 +4,6 @@ Its answers are the instruction interpreter's unless a test sets others, so that
 reliable model behind the real SDK and a real socket.
 """
 
-from __future__ import annotations
-
 import json
 import socket
 import struct

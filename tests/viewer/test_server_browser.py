@@ -1,7 +1,5 @@
 """The pages in a real browser: keyboard, roles, sizes, colours, and a run that goes on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

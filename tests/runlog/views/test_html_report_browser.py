@@ -1,7 +1,5 @@
 """The page in a real browser, opened from disk."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,7 +1,5 @@
 """A language model at work: the real client, and a server on loopback that speaks its protocol."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading
