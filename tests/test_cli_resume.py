@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from command_line import TIMEOUT_S
 from live_desk import SCENARIOS, LiveDesk
-from messages_server import INTERPRETED, Reply, running_messages_server
+from messages_server import INTERPRETED, Reply, error_reply, running_messages_server
 from waiting import wait_until
 
 HANGS = Reply(b"", hangs=True)
@@ -97,6 +97,15 @@ def test_what_was_paid_before_a_kill_counts_under_the_cost_limit(desk: LiveDesk)
     assert stopped.returncode == 4
     assert "Stopped: 1 of 3 scenarios ran" in stopped.stdout
     assert len(desk.server.requests) == 4
+
+
+def test_what_was_paid_for_no_result_before_a_stop_counts_when_it_goes_on(desk: LiveDesk) -> None:
+    desk.server.replies = [*[INTERPRETED] * 3, error_reply(429, retry_after="3600")]
+    stopped = desk.run("--llm", "live")
+    assert "Stopped: 1 of 3 scenarios ran" in stopped.stdout
+    assert "claude-sonnet-4-6: 3 answers" in stopped.stdout
+    desk.server.replies = [INTERPRETED]
+    assert "claude-sonnet-4-6: 7 answers" in desk.run("--llm", "live", "--resume").stdout
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="agents as programs need Linux")

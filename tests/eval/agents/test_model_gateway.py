@@ -237,6 +237,7 @@ def test_what_is_not_there_to_its_end_is_not_known_and_replaces_no_recording(
         loopback.withdraw({"": url})
     used = run.meter.total.tokens
     assert (None if used.uncounted else used.total) == tokens
+    assert (gateway.progress_detail() == "cost not known") == (tokens is None)
     assert (model.finish() is None) == is_recorded
     assert [file.name for file in (tmp_path / "talk_001").glob("*before*")] == [] if is_recorded else [ANY]
 
