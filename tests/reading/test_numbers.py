@@ -108,10 +108,11 @@ def test_a_number_that_is_something_else_is_not_even_asked_about(text: str, lexi
     assert not any(number.startswith(("EN", "DE", "NB", "KT", "AMZ")) for number in reading.unconfirmed)
 
 
-def test_what_stands_beside_a_number_that_fills_a_line_is_judged_as_of_any_mail(lexicon: Lexicon) -> None:
-    text = (
-        "Is it raining? It is here. Model ER-6 of the quokka wibbles, snorfles, frobnicates and gronks:\nKT-77120-9\nJo"
-    )
+@pytest.mark.parametrize("end", [":\nKT-77120-9\nJo", ". It says KT-77120-9, I think."])
+def test_what_stands_beside_a_number_that_fills_a_line_or_clause_is_judged_as_of_any_mail(
+    lexicon: Lexicon, end: str
+) -> None:
+    text = f"Is it raining? It is here. Model ER-6 of the quokka wibbles, snorfles, frobnicates and gronks{end}"
     reading = read(text, lexicon, asked=True)
     assert reading.numbers == ("KT-77120-9",)
     assert not reading.is_answer
