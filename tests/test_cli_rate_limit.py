@@ -5,26 +5,18 @@ import os
 import pty
 import signal
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import TIMEOUT_S, read_terminal
 from live_desk import LiveDesk
-from messages_server import INTERPRETED, MessagesServer, Reply, error_reply, running_messages_server
+from messages_server import INTERPRETED, MessagesServer, Reply, error_reply
 from waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
 LONG = error_reply(429, retry_after="290")
 """Nearly as long as a call waits at all, and far longer than a test does."""
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Iterator[LiveDesk]:
-    with running_messages_server() as server:
-        yield LiveDesk(tmp_path, server)
 
 
 class Screen:

@@ -77,11 +77,6 @@ def rows_of(desk: LiveDesk, *options: str, code: int = 0, command: list[str] = M
     return (row.get("eval") or row)["rubric"]
 
 
-@pytest.fixture
-def desk(tmp_path: Path, server: MessagesServer) -> LiveDesk:
-    return LiveDesk(tmp_path, server)
-
-
 AGENT: Final = f"def agent(task):\n    return {{'task_result': {SAID!r}}}\n"
 TASK: Final = """\
 scenario_id: talk_001

@@ -48,3 +48,8 @@ class LiveDesk:
 
     def recorded(self) -> list[Path]:
         return sorted(path for path in self.recordings.rglob("*") if path.is_file())
+
+
+@pytest.fixture
+def desk(tmp_path: Path, server: MessagesServer) -> LiveDesk:
+    return LiveDesk(tmp_path, server)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from browser_pages import Browser, accessibility_violations, browser_program, running_browser
+from browser_pages import Browser, accessibility_violations, browser_program
 from running_view import RunningView, running_view
 from stored_runs import StoredRuns, result
 
@@ -50,12 +50,6 @@ def scenario(position: int, verdict: Any = "passed", *, text: str = "Hello", **c
         "judgement": {"checks": listed},
     }
     return result(position, verdict, **values | changes)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with running_browser() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")
