@@ -1,20 +1,16 @@
 """`eval --resume` after a kill, as its users meet it: what was answered and paid for is not asked for again."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from math import ceil
-from pathlib import Path
 
 import pytest
 from command_line import TIMEOUT_S
 from live_desk import SCENARIOS, LiveDesk
-from messages_server import INTERPRETED, Reply, error_reply, running_messages_server
+from messages_server import INTERPRETED, Reply, error_reply
 from waiting import wait_until
 
 HANGS = Reply(b"", hangs=True)
@@ -30,12 +26,6 @@ if (folder / "hang").exists() and message_id == "eval-valid_warranty_001":
     (folder / "hangs").touch()
     time.sleep(60)
 """
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Iterator[LiveDesk]:
-    with running_messages_server() as server:
-        yield LiveDesk(tmp_path, server)
 
 
 def kill(process: subprocess.Popen[str]) -> str:

@@ -1,7 +1,5 @@
 """The loop over the inbox: what it counts, what it returns, and how soon it stops."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import sqlite3

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,12 +10,7 @@ from typing import Any
 import pytest
 from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, integration_error, mail, worker_on
 
-from guarantee_email_agent.agent.mail_model import (
-    OVER_COST_LIMIT,
-    CachingModel,
-    CostLimitedModel,
-    check_price,
-)
+from guarantee_email_agent.agent.mail_model import OVER_COST_LIMIT, CachingModel, CostLimitedModel, check_price
 from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.mail_worker import MailWorker
 from guarantee_email_agent.agent.memory import Memory

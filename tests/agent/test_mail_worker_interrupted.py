@@ -4,8 +4,6 @@ works in another mode now.
 How it is known that an agent runs no more is tested in test_process_identity.py.
 """
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 

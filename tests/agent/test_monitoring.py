@@ -1,7 +1,5 @@
 """Where a running agent can be asked, what it answers there, and what systemd is told."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket

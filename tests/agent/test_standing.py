@@ -1,7 +1,5 @@
 """Which services count as down, by what mails came to and what answered, and what the log says of it."""
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 

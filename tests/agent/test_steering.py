@@ -1,7 +1,5 @@
 """`release`, `retry` and `hand-over` from end to end: the real commands on a Maildir and a ledger."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """A daemon on its mailbox and warranty system, and who observes it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Coroutine
 from dataclasses import replace

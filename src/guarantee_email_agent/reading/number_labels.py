@@ -55,6 +55,7 @@ _ASKED: Final = re.compile(r"\s*\?")
 _LETTER: Final = re.compile(r"[A-Z]")
 _ALPHANUMERIC: Final = re.compile(r"[A-Z0-9]")
 _LIST_GAP: Final = re.compile(r"[ \t]{0,9}(?:[,;/&+]\s{0,9}|\n[ \t]{0,9}(?:[-*•][ \t]{1,9})?)")
+_CLAUSE_END: Final = re.compile(r"[,.;:!?()\n]")
 _PUNCTUATION: Final = re.compile(r"[ \t,]*")
 Claim = Literal["own", "weak", "other", "example"]
 """What a label says of its number: that it is the kind looked for, may be, is another, or is nobody's."""
@@ -154,14 +155,18 @@ class LabelReader:
                 break
             owned = owned or (is_direct and "?" in gap)
             colon = colon or ":" in gap or "|" in gap or "\t" in gap
-            is_linked = is_direct or ":" in gap or "=" in gap or gap.strip() in _DASHES
+            is_linked = (
+                (is_direct and not (negated and "," in gap)) or ":" in gap or "=" in gap or gap.strip() in _DASHES
+            )
             is_linked = is_linked or (self.follows_link_word(index) and not negated)
             is_linked = is_linked or (is_other and self._follows_stop_words(label, index))
             number = self._claimed_at(index) if is_other else self._number_at(index, is_linked=is_linked)
             if number is not None:
                 if is_linked or (newlines == 1 and self._ends_line(number)):
                     return number
-                if unlinked is None and not (negated or owned or is_other) and self._tells(number):
+                # The XX of "S/N XX KT-77120-9" may belong to it.
+                is_cut = index == label.end + 1 and self._has_capitals_before(number)
+                if unlinked is None and not (negated or owned or is_other or is_cut) and self._tells(number):
                     unlinked = number
             if newlines and (colon or newlines > 1):
                 break  # an empty field of a form: what follows is the next field
@@ -172,7 +177,7 @@ class LabelReader:
                 label = label._replace(end=behind)
             elif following is None:
                 word = words.folded[index]
-                if word in self._lexicon.denials:
+                if self._lexicon.denies(words, index):
                     return None
                 owned = owned or word in self._lexicon.owners
                 inside = self._number_of.get(index)
@@ -268,6 +273,16 @@ class LabelReader:
             index > 1 and folded[index - 2] in links and folded[index - 1] in self._lexicon.stop_words
         )
 
+    def is_all_of_clause(self, number: NumberToken) -> bool:
+        """Whether a word like "is" stands before a number, and in its clause nothing else that says what it is of."""
+        words, index = self._words, number.first
+        known = self._lexicon.links | self._lexicon.stop_words
+        while index and (index == number.first or not _CLAUSE_END.search(words.gaps[index])):
+            index -= 1
+            if words.folded[index] not in known and not self._is_in_label(index):
+                return False
+        return self.follows_link_word(number.first)
+
     def _starts_other_label(self, label: Label) -> bool:
         """Whether a label of another kind is used as one: "order no. 4711" and "phone:", but not "with my phone"."""
         words = self._words
@@ -283,7 +298,7 @@ class LabelReader:
         for index in range(label.first, max(label.first - MAX_WORDS_TO_DENIAL, 0), -1):
             if words.starts_sentence[index] or "," in words.gaps[index]:
                 return False
-            if words.folded[index - 1] in self._lexicon.denials:
+            if self._lexicon.denies(words, index - 1):
                 return True
         return False
 

@@ -1,7 +1,5 @@
 """What the readers of JUnit XML take: Jenkins' xunit plugin has the strictest schema, GitLab reads `file`."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any

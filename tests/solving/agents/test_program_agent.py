@@ -1,7 +1,5 @@
 """Real programs that work on a task."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -1,7 +1,5 @@
 """The whole of `solve` over folders of tasks, and what a task may ask for."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path
