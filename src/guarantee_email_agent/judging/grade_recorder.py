@@ -66,9 +66,11 @@ class GradeRecorder:
         yield from program_inputs()
         own = self._tasks / result.name
         folder = own if own.is_dir() else self._tasks
-        for path in _files(folder):
-            kind = "judge" if path.suffix == ".py" else "task"
-            yield from _input(kind, path.name, path)
+        try:
+            for path in sorted(each for each in folder.iterdir() if each.is_file() and each.name[0] != "."):
+                yield from _input("judge" if path.suffix == ".py" else "task", path.name, path)
+        except OSError as error:
+            yield incomplete(f"the folder of {result.name} cannot be listed ({error.strerror})")
         place = folder.absolute()
         if (said := calibration_file(place)) is not None:
             yield from _input("rubric", said.name, said)
@@ -102,13 +104,6 @@ def grade_recorder(kept: KeptRun | None, wanted: RunOptions, resources: ExitStac
         except StoreError as error:
             warn_on_stderr(f"This run is not kept: {error.message}")
     return GradeRecorder(temporary_store(resources), new, tasks) if wanted.wants_reports else None
-
-
-def _files(folder: Path) -> list[Path]:
-    try:
-        return sorted(Path(entry.path) for entry in os.scandir(folder) if entry.is_file() and entry.name[0] != ".")
-    except OSError:
-        return []
 
 
 def _input(kind: str, name: str, path: Path) -> Iterator[Input]:
