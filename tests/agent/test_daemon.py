@@ -179,7 +179,7 @@ class TestObservedMails:
             while not inbox.observer.results:
                 await asyncio.sleep(0.02)
             assert outcome() == "handed_over"
-            ledger.interventions.give_back(ledger.interventions.release(mail_key, "person:1", 60.0, lambda _: False))
+            ledger.interventions.release(mail_key, lambda _: False)
             while outcome() != "observed":
                 await asyncio.sleep(0.02)
 

@@ -134,6 +134,12 @@ BUGS = (
         "await self._settle_unlisted(set(), now)",
     ),
     Bug(
+        "a mail that a person gave back keeps its mark",
+        "agent/mail_worker.py",
+        "                    await self._unmark(mail_id)\n",
+        "                    pass\n",
+    ),
+    Bug(
         "a mail that is taken after its reply left counts as not answered",
         "agent/mail_worker.py",
         "        if (result := await self._end_of_earlier_reply(entry, claim)) is not None:\n"

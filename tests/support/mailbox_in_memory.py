@@ -23,6 +23,7 @@ from guarantee_email_agent.services.ports import (
     InboxEntry,
     InboxFilter,
     MailMark,
+    MarkedMail,
     Reply,
     SentState,
 )
@@ -141,6 +142,14 @@ class MailboxInMemory:
         if mail_id not in self.mails:
             raise integration_error("mail_not_found")
         self.marks[mail_id] = outcome
+
+    async def list_mails(self) -> list[MarkedMail]:
+        await self._call("list_mails")
+        return [MarkedMail(name, self.marks.get(name)) for name in self.mails]
+
+    async def unmark(self, mail_id: str) -> None:
+        await self._call("unmark")
+        self.marks.pop(mail_id, None)
 
     async def wait_for_mail(self, timeout_s: float) -> bool:
         await asyncio.sleep(timeout_s)

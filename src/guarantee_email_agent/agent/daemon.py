@@ -205,9 +205,7 @@ class Daemon:
             is_new = location_keys[entry.id] not in known.seen
             self._start(entry.id, self._work(entry, listed_at, is_new=is_new))
             started += 1
-        if known.unlisted:
-            await self._settle_unlisted(known.unlisted, now)
-        return started
+        return started + await self._settle_unlisted(known.unlisted, now)
 
     def _start(self, mail_id: str, work: Coroutine[Any, Any, None]) -> None:
         self.queue.start(mail_id)
@@ -230,8 +228,9 @@ class Daemon:
             )
         self.answer_since, self._told_of_first_start = since, True
 
-    async def _settle_unlisted(self, places: AbstractSet[str], now: float) -> None:
-        """A person may have dealt with these mails since their last try, or they grew too old."""
+    async def _settle_unlisted(self, places: AbstractSet[str], now: float) -> int:
+        """A person may have dealt with these mails since their last try, or gave them back, or they grew too old."""
+        started = 0
         working = set(map(self._location_key, self.queue.in_state("working")))
         taken = {self._location_key(mail): mail for mail in self.queue.in_state("taken")}
         for place in sorted(places - working):
@@ -240,6 +239,8 @@ class Daemon:
             if not await self._may_start():
                 break
             self._start(place, self._settle(place, taken.get(place)))
+            started += 1
+        return started
 
     def _look_over(self, entries: Sequence[InboxEntry], limit: int, now: float) -> None:
         """How many mails wait, by the last count where a list is full, and since when.

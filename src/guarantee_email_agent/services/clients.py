@@ -44,7 +44,6 @@ class MailClient(Mailbox, ABC):
         self._told_refusals: dict[CircuitBreaker, str] = {}
 
     async def list_mails(self) -> list[MarkedMail]:
-        """Every mail of the inbox, with its mark. Raises MCPConnectionError where none can tell, or it fails."""
         try:
             return await self._list_mails()
         except IntegrationError as error:
@@ -52,10 +51,6 @@ class MailClient(Mailbox, ABC):
 
     @abstractmethod
     async def _list_mails(self) -> list[MarkedMail]: ...
-
-    @abstractmethod
-    async def unmark(self, mail_id: str) -> None:
-        """Take the mark off a mail, so that it is listed again."""
 
     @abstractmethod
     async def list_sent(self, since: float, most_bytes: int) -> list[bytes]:

@@ -146,6 +146,12 @@ class Mailbox(ReplySender, Protocol):
     async def mark(self, mail_id: str, outcome: MailMark) -> None:
         """Keep what became of a mail. It stays where it is, read or unread, and is listed no more."""
 
+    async def list_mails(self) -> list[MarkedMail]:
+        """Every mail of the inbox, with its mark. Raises MCPConnectionError where none can tell, or it fails."""
+
+    async def unmark(self, mail_id: str) -> None:
+        """Take the mark off a mail, so that it is listed again. Raises `mail_not_found`."""
+
     async def count_by_outcome(self, inbox_filter: InboxFilter = ANY_MAIL) -> dict[str, int]:
         """How many mails of the inbox bear which mark, and how many of the others what keeps from being answered.
 

@@ -12,6 +12,7 @@ from guarantee_email_agent.services.ports import (
     InboxEntry,
     InboxFilter,
     MailMark,
+    MarkedMail,
     Reply,
     SentState,
 )
@@ -108,6 +109,18 @@ class SimulatedMailbox:
             self._history.inbox.set_mark(self._letter(mail_id), outcome)
 
         await self._history.call("mail", "mark", set_mark, about=mail_id)
+
+    async def list_mails(self) -> list[MarkedMail]:
+        def look() -> list[MarkedMail]:
+            return [MarkedMail(letter.id, letter.mark) for letter in self._history.inbox.letters.values()]
+
+        return await self._history.call("mail", "list_mails", look)
+
+    async def unmark(self, mail_id: str) -> None:
+        def take_off() -> None:
+            self._history.inbox.take_mark_off(self._letter(mail_id))
+
+        await self._history.call("mail", "unmark", take_off, about=mail_id, repeatable=False, prompt=True)
 
     async def find_mail(self, message_id: str) -> str | None:
         raise AssertionError("only `answer` and `capture` search")
