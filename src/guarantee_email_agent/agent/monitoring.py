@@ -13,8 +13,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
-from guarantee_email_agent.agent.health import Health, HealthLimits, LoopWatchdog
 from guarantee_email_agent.agent.mail_outcome import WorkResult
+from guarantee_email_agent.agent.mail_worker import lease_s
 from guarantee_email_agent.agent.process_identity import has_ended
 from guarantee_email_agent.agent.standing import Standing, wall_time
 from guarantee_email_agent.config.operation_settings import MetricsSettings
@@ -49,17 +49,32 @@ def notify_systemd(message: str) -> None:
             sender.sendto(message.encode(), address.replace("@", "\0", 1) if address[0] == "@" else address)
 
 
-class Monitoring:
-    """Watches a daemon for as long as it runs.
+CALLS_OF_A_ROUND: Final = 4
+"""Calls of the mail server between two beats of the main loop: list; or read a mail, look for proof, and mark it."""
 
-    standing, loop_watchdog: of the daemon and its main loop.
-    """
+MARGIN_S: Final = 60.0
+"""For everything that is no call: the ledger, a server that starts anew, a machine that is busy."""
+
+
+def standing_of(config: Config, now: Callable[[], float], is_stopping: Callable[[], bool]) -> Standing:
+    """Of an agent that starts now; a slow service alone makes it neither stuck nor silent."""
+    agent, calls_s = config.agent, CALLS_OF_A_ROUND * config.agent.mail_timeout_s
+    return Standing(
+        config.look_ups,
+        templates=config.llm.when_down == "template",
+        now=now,
+        stuck_s=lease_s(agent.mail_budget_s, config.mailbox.copy_wait_s) + calls_s + MARGIN_S,
+        silent_s=agent.poll_interval_s + agent.mail_budget_s + calls_s + MARGIN_S,
+        is_stopping=is_stopping,
+    )
+
+
+class Monitoring:
+    """Watches a daemon for as long as it runs. standing: of that."""
 
     def __init__(self, config: Config, clock: Clock, stop: asyncio.Event) -> None:
         """stop: once it is set, no mail is started. Raises ConfigurationError where a package is missing."""
-        self.loop_watchdog = LoopWatchdog(clock)
-        self.standing = Standing.of(config, clock.monotonic)
-        self.health = Health(clock, self.loop_watchdog, HealthLimits.of(config), self.standing, stop.is_set)
+        self.standing = standing_of(config, clock.monotonic, stop.is_set)
         self._settings = config.metrics
         self._clock = clock
         self._metrics: Metrics | None = None
@@ -67,7 +82,7 @@ class Monitoring:
             require_packages(config.metrics)
             from guarantee_email_agent.agent.metrics import Metrics
 
-            self._metrics = Metrics(config, self.health, self.standing)
+            self._metrics = Metrics(config, self.standing)
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
@@ -77,8 +92,8 @@ class Monitoring:
             return
         from guarantee_email_agent.agent.monitoring_server import MonitoringServer
 
-        health = self.health
-        pages = {"/healthz": lambda: [health.stuck] if health.stuck else [], "/readyz": lambda: health.problems}
+        standing = self.standing
+        pages = {"/healthz": lambda: [standing.stuck] if standing.stuck else [], "/readyz": lambda: standing.problems}
         with _telling_of_place(*place):
             server = MonitoringServer(*place, self._metrics.registry, pages, asyncio.get_running_loop())
         logger.info("Metrics and health: %s", shown_place(*place))
@@ -95,7 +110,7 @@ class Monitoring:
         """Tell systemd, where it watches, that the agent lives, for as long as the main loop gets round."""
         watchdog_usec = os.environ.get("WATCHDOG_USEC", "")
         while watchdog_usec.isdecimal() and int(watchdog_usec) > 0:
-            if (problem := self.health.stuck) is None:
+            if (problem := self.standing.stuck) is None:
                 notify_systemd("WATCHDOG=1")
             else:
                 logger.error("The watchdog will end the agent: %s", problem)
@@ -156,22 +171,10 @@ _NO_WORK: Final = frozenset({"busy", "waiting"})
 
 
 class Heartbeat:
-    """Tells the ledger how the agent stands. owner: names this process there.
+    """Tells the ledger how the agent stands. owner: names this process there."""
 
-    silence: seconds since the inbox was last looked at, where that is too long ago: a main loop that stands still has
-    found nothing down.
-    """
-
-    def __init__(
-        self,
-        ledger: RunningAgents,
-        owner: str,
-        mode: Mode,
-        standing: Standing,
-        silence: Callable[[], float | None] | None = None,
-    ) -> None:
-        self._ledger, self._owner, self._mode, self._silence = ledger, owner, mode, silence
-        self._standing = standing
+    def __init__(self, ledger: RunningAgents, owner: str, mode: Mode, standing: Standing) -> None:
+        self._ledger, self._owner, self._mode, self._standing = ledger, owner, mode, standing
         self._work: dict[str, Work] = {}
         self._writing: asyncio.Task[None] | None = None
 
@@ -220,7 +223,7 @@ class Heartbeat:
             ReportedOutage(as_code(each.service), as_code(each.code), round(wall_time(each.since), 1))
             for each in standing.outages
         ]
-        if self._silence is not None and (silent_s := self._silence()) is not None:
+        if (silent_s := standing.silence_s) is not None:  # a main loop that stands still has found nothing down
             outages.append(ReportedOutage("inbox", "not_listed", round(time.time() - silent_s, 1)))
         report = AgentReport(__version__, self._mode, standing.waiting, standing.oldest_received, outages)
         work, self._work = self._work, {}

@@ -16,8 +16,8 @@ from guarantee_email_agent.agent.daemon import Daemon
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_mailbox
 from guarantee_email_agent.agent.inbox import SECONDS_PER_DAY, answer_since, require_clock
 from guarantee_email_agent.agent.mail_worker import MailWorker
-from guarantee_email_agent.agent.monitoring import Heartbeat, Monitoring, notify_systemd, open_monitoring
-from guarantee_email_agent.agent.standing import MAILS, TICKETING, WARRANTY_SYSTEM, Standing
+from guarantee_email_agent.agent.monitoring import Heartbeat, Monitoring, notify_systemd, open_monitoring, standing_of
+from guarantee_email_agent.agent.standing import MAILS, TICKETING, WARRANTY_SYSTEM
 from guarantee_email_agent.agent.worker_setup import checked_instructions, create_model, create_worker
 from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.email.parsing.email import Email
@@ -226,15 +226,13 @@ async def open_daemon(
             await _claim_mailbox(services.mail, ledger_id, take_over=take_over)
         first_start = await asyncio.to_thread(ledger.first_start, mailbox_key, earliest)
         since = answer_since(config.agent, first_start if known is None else known)
-        standing = monitoring.standing if monitoring else Standing.of(config)
-        watchdog = monitoring.loop_watchdog if monitoring else None
+        standing = monitoring.standing if monitoring else standing_of(config, clock.monotonic, stop.is_set)
         ours = require_ours if answers else None
-        silence = monitoring.health.silence if monitoring is not None else None
-        heartbeat = Heartbeat(ledger.agents, worker.owner, config.agent.mode, standing, silence)
+        heartbeat = Heartbeat(ledger.agents, worker.owner, config.agent.mode, standing)
         await stack.enter_async_context(heartbeat.beating())
         standing.listeners.append(heartbeat.mail_worked)
         reread = partial(ledger.first_start, mailbox_key) if by_first_start else None
-        daemon = Daemon(worker, clock, stop, standing, since, ours, watchdog, reread)
+        daemon = Daemon(worker, clock, stop, standing, since, ours, reread)
         yield daemon, services
 
 
