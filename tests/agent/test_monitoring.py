@@ -21,10 +21,11 @@ from virtual_time import VirtualClock, run_in_virtual_time
 from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.monitoring import (
     Heartbeat,
-    Monitoring,
+    monitored,
     notify_systemd,
-    open_monitoring,
+    put_off_watchdog,
     require_packages,
+    standing_of,
 )
 from guarantee_email_agent.agent.process_identity import process_name
 from guarantee_email_agent.agent.standing import Standing
@@ -50,7 +51,7 @@ def listening(place: str) -> Config:
 
 
 def opened(config: Config, *, listens: bool = True) -> Any:
-    return open_monitoring(config, SystemClock(), asyncio.Event(), listens=listens)
+    return monitored(config, SystemClock(), asyncio.Event(), listens=listens)
 
 
 def run(test: Coroutine[Any, Any, Result]) -> Result:
@@ -62,9 +63,9 @@ class TestPages:
         place = str(config.metrics.listen)
 
         async def ask() -> list[tuple[int, str]]:
-            async with opened(config) as monitoring:
+            async with opened(config) as standing:
                 answers = [await asyncio.to_thread(asked, place, page) for page in ("/healthz", "/readyz", "/metrics")]
-                monitoring.standing.inbox_listed(2, None)
+                standing.inbox_listed(2, None)
                 return [*answers, await asyncio.to_thread(asked, place, "/readyz")]
 
         *health, (status, metrics), ready = run(ask())
@@ -120,11 +121,12 @@ class TestSystemd:
 
             async def live() -> None:
                 nonlocal told
-                monitoring = Monitoring(Config(), VirtualClock(), asyncio.Event())
-                watchdog = asyncio.create_task(monitoring.put_off_watchdog())
+                clock = VirtualClock()
+                standing = standing_of(Config(), clock.monotonic, bool)
+                watchdog = asyncio.create_task(put_off_watchdog(standing, clock))
                 for second in range(int(seconds)):
                     if second < 600:
-                        monitoring.standing.beat()
+                        standing.beat()
                     await asyncio.sleep(1)
                     with suppress(BlockingIOError):
                         told += manager.recv(100) == b"WATCHDOG=1"
