@@ -260,8 +260,5 @@ def test_no_other_request_and_no_other_mail_gets_a_kept_answer() -> None:
 
 
 class _Echo(ModelClient):
-    def __init__(self, fallback_reason: LLMError | None = None) -> None:
-        self._fallback_reason = fallback_reason
-
     async def create(self, **request: Any) -> Any:
-        return SimpleNamespace(said="".join(request["messages"]), fallback_reason=self._fallback_reason)
+        return SimpleNamespace(said="".join(request["messages"]))

@@ -6,6 +6,7 @@ from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.reading.numbers import SERIAL_NUMBER, Tiers, read_numbers
 
 CORRECTED = [
+    ("Serial number SN60111. Scrap that, it is SN60112.", "SN60112"),
     ("Not SN20939 but SN20933, sorry.", "SN20933"),
     ("My serial number is not 4711-A but 4711-B.", "4711-B"),
     ("The serial number is not CV-2290-K7 as I told your colleague on the phone but CV-2290-K1.", "CV-2290-K1"),
@@ -42,8 +43,9 @@ NOT_CORRECTED = [
     ("SN60111, SN60112. The correct serial number is SN60113.", ("SN60111", "SN60112", "SN60113")),
     ("Serial number SN60111. Not 2024 but 2025.", ("SN60111",)),
     ("The order is not 44112 but 44121. Serial number SN60111.", ("SN60111",)),
-    ("Not SN60111.", ("SN60111",)),
     ("Serial number SN60111. Correction: I bought it in 2021.", ("SN60111",)),
+    ("Serial number SN60111. The fan sounds wrong.", ("SN60111",)),
+    ("Forget my mail of yesterday, please. Serial number SN60111.", ("SN60111",)),
     ("Serial number SN60111, no sorry 48829911", ()),  # either may be meant, so neither is read
 ]
 
@@ -51,6 +53,21 @@ NOT_CORRECTED = [
 @pytest.mark.parametrize(("text", "number"), CORRECTED)
 def test_a_correction_gives_the_right_number(text: str, number: str, lexicon: Lexicon) -> None:
     assert read_numbers(Tiers(text, "", ""), SERIAL_NUMBER, lexicon).numbers == (number,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Not SN60111.",
+        "SN60111 was a typo.",
+        "Serial number SN60111.\n\nActually no, scrap that, I looked again.",
+        "Seriennummer SN60111. Moment, nein, das ist falsch.",
+        "SN60111\n\nJe me suis trompé.",
+    ],
+)
+@pytest.mark.parametrize("asked", [False, True])
+def test_the_one_number_that_is_taken_back_is_not_read(text: str, asked: bool, lexicon: Lexicon) -> None:
+    assert read_numbers(Tiers(text, "", ""), SERIAL_NUMBER, lexicon, asked=asked).numbers == ()
 
 
 @pytest.mark.parametrize(("text", "numbers"), NOT_CORRECTED)

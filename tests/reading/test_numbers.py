@@ -361,6 +361,8 @@ def test_unlabelled_numbers_that_look_alike_are_of_several_devices(text: str, co
         "It says EN60335-1 on it",
         "My IBAN is DE89 3704 0044 0532 0130 00",
         "My neighbour's is NB-33301-7, I cannot find mine",
+        "My neighbour helped, hers is NB-33301-7",
+        "I read it at my neighbour's for you: NB-33301-7",
         "Kettle broken.\nwww.example.com/KT-77120-9",
     ],
 )
@@ -388,6 +390,8 @@ def test_a_number_that_is_something_else_is_not_even_asked_about(text: str, lexi
         ("Richtig ist HS-30951, nicht HS-30915.", "HS-30951"),
         ("Am Griff, LS330-2217. Rechnung hab ich auch noch (Nr. 2024-11873).", "LS330-2217"),
         ("No problem at all. I have 2 of them, it is the red one: KT-77120-9", "KT-77120-9"),
+        ("My neighbour helped me: KT-77120-9", "KT-77120-9"),
+        ("Mon voisin m'a aidée, c'est BO-17-44032", "BO-17-44032"),
     ],
 )
 def test_an_answer_may_be_the_bare_number(text: str, number: str, lexicon: Lexicon) -> None:

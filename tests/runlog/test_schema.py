@@ -46,8 +46,7 @@ def version(file: Path) -> int:
     connection = sqlite3.connect(file)
     try:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        found: int = connection.execute("PRAGMA user_version").fetchone()[0]
-        return found
+        return connection.execute("PRAGMA user_version").fetchone()[0]
     finally:
         connection.close()
 
@@ -124,7 +123,6 @@ Database(Path({str(runs.file)!r}), create=sys.argv[1] == "writes").close()
     command = [sys.executable, "-c", program]
     waiting = [subprocess.Popen([*command, how], stdin=subprocess.PIPE) for how in ("writes", "reads", "writes")]
     for each in waiting:
-        assert each.stdin is not None
         each.stdin.close()  # they begin
     assert [each.wait() for each in waiting] == [0, 0, 0]
     assert version(runs.file) == SCHEMA_VERSION

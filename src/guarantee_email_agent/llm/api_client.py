@@ -188,7 +188,6 @@ class ApiModel(ModelClient, ABC):
             try:
                 answer = await self._attempt(sent)
             except RefusedError as error:
-                error.details["attempts"] = attempt
                 over_limit = error.code == "llm_rate_limited"
                 pause_s = self.limiter.refused(permit, error.retry_after_s, over_limit=over_limit)
                 if refused_s + pause_s > self.max_wait_s:
@@ -196,7 +195,6 @@ class ApiModel(ModelClient, ABC):
                 place, not_before = permit.number, self.clock.monotonic() + min(pause_s, MAX_PAUSE_S)
             except LLMError as error:
                 self.limiter.unanswered()
-                error.details["attempts"] = attempt
                 asked_s = error.retry_after_s
                 wait_s = BACKOFF.delay_s(attempt) if asked_s is None else asked_s
                 if not error.retryable or attempt == MAX_ATTEMPTS or wait_s > self.max_wait_s:

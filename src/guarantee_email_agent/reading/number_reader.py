@@ -65,7 +65,7 @@ _LABEL_CLAIMS: Final[Mapping[str, Claim]] = {"serial": "own", "weak": "weak", "o
 # A reply repeats the number, perhaps to somebody whose address was forged: no words, no status, and nothing that is a
 # link.
 _SAYS_SOMETHING: Final = re.compile(
-    r"(?=[A-Z]{5})[B-DF-HJ-NP-TV-XZ]*[AEIOUY][B-DF-HJ-NP-TV-XZ]*[AEIOUY]|VALID|[.][A-Z]{2,}(?:/|$)"
+    r"(?=[A-Z]{5})[B-DF-HJ-NP-TV-XZ]*[AEIOUY][B-DF-HJ-NP-TV-XZ]*[AEIOUY]|[.][A-Z]{2,}(?:/|$)"
 )
 UNREADABLE: Final = "could not be read in full"
 
@@ -131,7 +131,9 @@ class NumberReader:
             self._find_labelled("weak")
         if self._found:
             self._find_same_shape()
-        self._found = self._corrected(self._found)
+        labelled, self._found = self._found, self._corrected(self._found)
+        taken_back = (first for first, number in labelled.items() if self._found.get(first) != number)
+        self._reasons.update((first, "was taken back or replaced") for first in taken_back)
 
     @property
     def asks_for_number(self) -> bool:
@@ -184,10 +186,18 @@ class NumberReader:
         self._drop(words, "belongs to something else, such as an address, a link or an example")
 
     def _drop_other_devices(self) -> None:
-        """ "My neighbour's is NB-33301-7, mine has none": a number in a sentence on somebody else's device."""
+        """ "My neighbour's is NB-33301-7, mine has none": a number in a sentence on somebody else's device.
+
+        In "my neighbour helped me, it is NB-33301-7" it is not.
+        """
+        helps_in: dict[tuple[int, int], list[bool]] = {}
         for match in self._lexicon.other_owners.find(self._words)[:MAX_LABELS]:
-            first, end = self._sentence_around(match.first)
-            self._drop(range(first, end), "is of somebody else's device")
+            sentence = self._sentence_around(match.first)
+            if not match.payload or sentence in helps_in:  # who helps is named first
+                helps_in.setdefault(sentence, []).append(match.payload)
+        for (first, end), helps in helps_in.items():
+            if len(helps) == 1 or not all(helps[1:]):
+                self._drop(range(first, end), "is of somebody else's device")
 
     def _drop(self, words: Iterable[int], reason: str) -> None:
         for index in words:
