@@ -317,7 +317,7 @@ def test_a_mail_that_a_person_answers_meanwhile_gets_neither_reply_nor_draft(
     agent: AgentInMemory, monkeypatch: pytest.MonkeyPatch, mode: Mode
 ) -> None:
     agent.configure_policy(mode)
-    agent.before(monkeypatch, agent.warranties, "check_warranty", lambda: agent.mailbox.taken_care_of.add("first"))
+    agent.before(monkeypatch, agent.warranties, "look_up", lambda: agent.mailbox.taken_care_of.add("first"))
     for _ in range(4):
         assert agent.work().disposition == "gone"
     assert agent.mailbox.sent == agent.mailbox.drafts == agent.tickets.created == []

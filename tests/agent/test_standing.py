@@ -20,7 +20,6 @@ from guarantee_email_agent.agent.standing import (
     SAME_OUTAGE_S,
     SENDING,
     TICKETING,
-    WARRANTY_SYSTEM,
     Standing,
 )
 from guarantee_email_agent.config.settings import AgentSettings, Config, Llm
@@ -63,7 +62,7 @@ def desk(caplog: pytest.LogCaptureFixture) -> Desk:
 def test_a_look_up_is_a_service_by_its_own_name(desk: Desk) -> None:
     desk.fail("orders_timeout")
     desk.fail("warranty_api_timeout")
-    assert desk.down() == [("orders", "orders_timeout"), (WARRANTY_SYSTEM, "warranty_api_timeout")]
+    assert desk.down() == [("orders", "orders_timeout"), ("warranty_api", "warranty_api_timeout")]
 
 
 def test_the_words_of_a_service_are_not_repeated(desk: Desk) -> None:
@@ -77,7 +76,7 @@ def test_it_is_over_once_the_service_did_its_part_for_another_mail(desk: Desk) -
     desk.fail("warranty_api_unavailable")
     desk.work("answered")
     assert desk.down()
-    desk.work("failed", answered_by=frozenset({WARRANTY_SYSTEM}))
+    desk.work("failed", answered_by=frozenset({"warranty_api"}))
     assert desk.down() == []
     assert desk.lines(logging.INFO)[-1].startswith("warranty_api is back again, after ")
 
@@ -140,12 +139,12 @@ def test_one_that_flaps_has_been_down_since_the_beginning_and_is_no_error_with_e
     began = desk.now
     for _ in range(5):
         desk.fail("warranty_api_unavailable")
-        desk.standing.answered((WARRANTY_SYSTEM,))
+        desk.standing.answered(("warranty_api",))
         desk.now += SAME_OUTAGE_S - 1
     desk.fail("warranty_api_unavailable")
     assert [outage.since for outage in desk.standing.outages] == [began]
     assert len(desk.lines()) == 1
-    desk.standing.answered((WARRANTY_SYSTEM,))
+    desk.standing.answered(("warranty_api",))
     desk.now += SAME_OUTAGE_S + 1
     desk.fail("warranty_api_unavailable")
     assert [outage.since for outage in desk.standing.outages] == [desk.now]

@@ -184,7 +184,7 @@ class Warranties:
         self.calls = 0
         self.held_back_s = 0.0  # as if a rate limit had held a call back for so long
 
-    async def check_warranty(self, serial_number: str) -> Mapping[str, Any]:
+    async def look_up(self, number: str) -> Mapping[str, Any]:
         self.calls += 1
         count_wait(self.held_back_s)
         if self.hangs:
@@ -216,7 +216,7 @@ def worker_on(mailbox: MailboxInMemory, ledger: Ledger, warranties: Warranties, 
     """An agent that answers offline; its retries of one call take no time."""
     processor = EmailProcessor(
         mail=mailbox,
-        warranty=warranties,
+        look_ups={"warranty_api": warranties},
         ticketing=tickets,
         llm=shipped_interpreter(),
         instructions=InstructionFiles(INSTRUCTIONS / "main.md", INSTRUCTIONS / "scenarios"),

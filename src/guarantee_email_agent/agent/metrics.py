@@ -20,8 +20,9 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from guarantee_email_agent.agent.mail_outcome import WorkResult
-from guarantee_email_agent.agent.standing import LEDGER, MAILS, MODEL, TICKETING, WARRANTY_SYSTEM, Standing, wall_time
+from guarantee_email_agent.agent.standing import LEDGER, MAILS, MODEL, TICKETING, Standing, wall_time
 from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.services.ports import OUTCOMES, InboxEntry
 from guarantee_email_agent.utils.version import __version__
 
@@ -50,7 +51,7 @@ class Metrics(Collector):
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = registry = CollectorRegistry()
         self._config, self._standing = config, standing
-        self._known = {LEDGER, MAILS, MODEL, TICKETING, WARRANTY_SYSTEM, *config.look_ups}
+        self._known = {LEDGER, MAILS, MODEL, TICKETING, WARRANTY.name, *config.look_ups}
         self._scenarios: set[str] = set()
         self._mails = Counter(
             "mails", "Mails by what became of them.", ("outcome", "scenario"), PREFIX, registry=registry

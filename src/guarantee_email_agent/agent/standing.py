@@ -32,7 +32,6 @@ SENDING: Final = "mail send"
 LEDGER: Final = "ledger"
 LEDGER_LIST: Final = "ledger list"
 MODEL: Final = "llm"
-WARRANTY_SYSTEM: Final = "warranty_api"
 TICKETING: Final = "ticketing"
 _LISTS: Final = {MAILS: INBOX, LEDGER: LEDGER_LIST}
 
@@ -111,7 +110,7 @@ class Standing:
         self.in_progress = 0
         self.finished: Counter[Outcome] = Counter()
         self.listeners: list[MailListener] = []
-        self._names = sorted({*look_ups, WARRANTY_SYSTEM}, key=len, reverse=True)
+        self._names = sorted({*look_ups, WARRANTY.name}, key=len, reverse=True)
         self._templates, self._now = templates, now
         self._stuck_s, self._silent_s, self._is_stopping = stuck_s, silent_s, is_stopping
         self._due_at = now()
@@ -268,7 +267,7 @@ def answered_by(result: ProcessingResult, live_model: MeteredModel | None) -> fr
     is_told = result.status is not None and result.status != WITHHELD.status
     services = {
         MODEL: live_model is not None and live_model.calls > live_model.offline_calls == 0,
-        WARRANTY_SYSTEM if result.look_up == WARRANTY.name else str(result.look_up): is_told,
+        str(result.look_up): is_told,
         TICKETING: result.ticket_created,
         SENDING: result.email_sent,
     }

@@ -17,14 +17,14 @@ from guarantee_email_agent.agent.identity_key import identity_key, key_of_mailbo
 from guarantee_email_agent.agent.inbox import SECONDS_PER_DAY, answer_since, require_clock
 from guarantee_email_agent.agent.mail_worker import MailWorker
 from guarantee_email_agent.agent.monitoring import Heartbeat, in_background, monitored, notify_systemd, standing_of
-from guarantee_email_agent.agent.standing import MAILS, TICKETING, WARRANTY_SYSTEM, Standing
+from guarantee_email_agent.agent.standing import MAILS, TICKETING, Standing
 from guarantee_email_agent.agent.worker_setup import checked_instructions, create_model, create_worker
 from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.people_answers import MOST_SENT_BYTES, answers_by_mail, compare, message_key
 from guarantee_email_agent.email.processor import InstructionSource
-from guarantee_email_agent.instructions.look_up import LookUp
+from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.ledger.comparisons import AWAITED_S
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
@@ -231,9 +231,8 @@ async def _require_connections(services: Services, mode: Mode, look_ups: Sequenc
     Raises ConfigurationError, or MCPConnectionError for services that are down.
     """
     tests = {MAILS: services.mail.test_connection(mode == "drafts")}
-    if any(each.is_of_warranties for each in look_ups):
-        tests[WARRANTY_SYSTEM] = services.warranty.test_connection()
-    tests |= {name: client.test_connection() for name, client in services.look_ups.items()}
+    unused = set[str]() if any(each.is_of_warranties for each in look_ups) else {WARRANTY.name}
+    tests |= {name: client.test_connection() for name, client in services.look_ups.items() if name not in unused}
     if mode == "answer":  # else no ticket is opened, and the first start of ours would make its database
         tests[TICKETING] = services.ticketing.test_connection()
     found = dict(zip(tests, await asyncio.gather(*map(connection_problem, tests.values())), strict=True))

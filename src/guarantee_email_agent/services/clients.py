@@ -16,7 +16,6 @@ from guarantee_email_agent.services.ports import (
     Mailbox,
     MarkedMail,
     TicketingSystem,
-    WarrantyApi,
     parse_ticket_id,
 )
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
@@ -119,7 +118,7 @@ class _Client(ABC):
     async def close(self) -> None: ...
 
 
-class LookUpClient(_Client, LookUpService, WarrantyApi):
+class LookUpClient(_Client, LookUpService):
     """Its answers can be read by the `look_up` that it is given."""
 
     def __init__(self, name: str, tool: str, clock: Clock, look_up: LookUp) -> None:
@@ -133,10 +132,6 @@ class LookUpClient(_Client, LookUpService, WarrantyApi):
                 self.name, self.tool, lambda: self._ask(number), lambda raw: parse_look_up_answer(raw, self._look_up)
             )
         )
-
-    async def check_warranty(self, serial_number: str) -> Mapping[str, Any]:
-        """As `look_up`."""
-        return await self.look_up(serial_number)
 
     @abstractmethod
     async def _ask(self, number: str) -> Mapping[str, Any]: ...

@@ -1,4 +1,4 @@
-"""What the agent needs of the outside world: a mailbox, a warranty system, a ticketing system.
+"""What the agent needs of the outside world: a mailbox, what it looks numbers up in, a ticketing system.
 
 A failure is an IntegrationError with code `{port}_{timeout|unavailable|malformed|...}`.
 """
@@ -169,15 +169,8 @@ class Mailbox(ReplySender, Protocol):
         """
 
 
-class WarrantyApi(Protocol):
-    """The warranty system."""
-
-    async def check_warranty(self, serial_number: str) -> Mapping[str, Any]:
-        """`{"status": …, "expiration_date": …, "coverage": …}`; the caller checks it by `parse_look_up_answer`."""
-
-
 class LookUpService(Protocol):
-    """What a configured look-up asks."""
+    """What a look-up asks: the warranty system, or one that is configured."""
 
     async def look_up(self, number: str) -> Mapping[str, Any]:
         """The status and the facts by their keys; the caller checks them by `parse_look_up_answer`."""

@@ -140,14 +140,14 @@ class SimulatedMailbox:
 
 
 class SimulatedWarranty:
-    """A WarrantyApi behind the agent's own circuit breaker."""
+    """A LookUpService behind the agent's own circuit breaker."""
 
     def __init__(self, history: History) -> None:
         self._history = history
         self._circuit = CircuitBreaker("warranty_api", history.clock)
 
-    async def check_warranty(self, serial_number: str) -> Mapping[str, Any]:
-        status, year = ("expired", 2020) if serial_number == "SN54321" else ("valid", 2099)
+    async def look_up(self, number: str) -> Mapping[str, Any]:
+        status, year = ("expired", 2020) if number == "SN54321" else ("valid", 2099)
         answer = {"status": status, "expiration_date": f"{year}-12-31", "coverage": "full"}
         return await self._circuit.call(lambda: self._history.call("warranty_api", "check_warranty", lambda: answer))
 
