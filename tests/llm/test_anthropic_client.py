@@ -116,7 +116,8 @@ def test_what_can_heal_is_tried_again(server: MessagesServer, reply: Reply) -> N
     with counted_waits() as attempts:
         assert ask(anthropic_config(server.url)).content[0].id == "toolu_1"
     assert len(server.requests) == 2
-    assert attempts.lost == (reply.status == 200)  # what the API refused is free; of what was lost nobody knows
+    # What the API refused is free; of what was lost nobody knows.
+    assert attempts.lost == (reply.status not in (429, 529))
 
 
 def test_waits_as_long_as_the_server_asks(server: MessagesServer) -> None:

@@ -12,7 +12,7 @@ from viewed_runs import ViewedRuns
 
 from guarantee_email_agent.judging.record_files import Extent, RecordPlace, SingleRecordFile
 from guarantee_email_agent.judging.record_reference import refer_to
-from guarantee_email_agent.runlog.records import Check, Input, InputSet
+from guarantee_email_agent.runlog.records import Check, Input, InputSet, Usage
 
 MAIL = {"from": "jane@example.com", "subject": "Kettle", "body": "Is SN12345 under warranty?"}
 RESPONSE = {
@@ -145,6 +145,11 @@ def test_what_strangers_write_is_text(runs: StoredRuns, pages: ViewedRuns) -> No
 def test_transcripts_of_another_shape_are_shown_all_the_same(runs: StoredRuns, pages: ViewedRuns, odd: Any) -> None:
     runs.write(1, [result(1, request=odd, response=odd, trace=odd)])
     assert pages.get(PAGE).status == 200
+
+
+def test_what_is_not_known_to_have_been_taken_is_not_nothing(runs: StoredRuns, pages: ViewedRuns) -> None:
+    runs.write(1, [result(1, usage=Usage(cost_usd=None))])
+    assert all("tokens not known, cost not known" in pages.get(page).text for page in (PAGE, "/runs/last"))
 
 
 def test_it_names_what_fails_what_was_changed_and_marks_the_words(runs: StoredRuns, pages: ViewedRuns) -> None:
