@@ -174,7 +174,7 @@ class TestObservedMails:
             while not inbox.observer.results:
                 await asyncio.sleep(0.02)
             assert outcome() == "handed_over"
-            ledger.interventions.give_back(ledger.interventions.release(mail_key, "person:1", 60.0, lambda _: False))
+            ledger.interventions.release(mail_key, lambda _: False)
             while outcome() != "observed":
                 await asyncio.sleep(0.02)
 
@@ -307,7 +307,7 @@ def test_one_whose_inbox_gives_no_answer_gets_later_and_later(ledger: Ledger) ->
     inbox.mailbox.hangs.clear()
 
     async def late() -> None:
-        while inbox.daemon._watchdog.overdue_s < 0.05:
+        while not inbox.daemon.standing.stuck:
             await asyncio.sleep(0.01)
         inbox.mailbox.hangs.set()
 

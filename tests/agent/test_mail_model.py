@@ -233,8 +233,7 @@ def test_an_answer_that_was_of_no_use_is_asked_for_again(tmp_path: Path) -> None
         assert work(worker).disposition in ("failed", "outage")
         calls = model.calls
         mail_key = mail_identity(parse_email(mailbox.mails["first"]), KEY)
-        interventions = worker.ledger.interventions
-        interventions.give_back(interventions.release(mail_key, "person:1", 60.0, lambda _: False))
+        worker.ledger.interventions.release(mail_key, lambda _: False)
         assert work(worker).disposition == "answered"
     assert model.calls > calls
 

@@ -62,7 +62,7 @@ class Desk:
     def processor(self) -> EmailProcessor:
         return EmailProcessor(
             mail=self.mocks["gmail"],
-            warranty=self.mocks["warranty"],
+            look_ups={"warranty_api": self.mocks["warranty"]},
             ticketing=self.mocks["ticketing"],
             llm=self.mocks["anthropic"],
             instructions=self.instructions,
