@@ -14,7 +14,7 @@ from guarantee_email_agent.eval.loader import EvalLoader, names_twice, stem
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
 from guarantee_email_agent.llm.usage import ModelUsage
 from guarantee_email_agent.runlog.database import StoreError
-from guarantee_email_agent.runlog.records import COUNTED, Case, InputSet, StoredRun, SuiteKey
+from guarantee_email_agent.runlog.records import COUNTED, Case, InputSet, Run, SuiteKey
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.suite_manifest import file_content, has_source
 from guarantee_email_agent.utils.errors import ConfigurationError
@@ -44,7 +44,7 @@ class EarlierResults(NamedTuple):
     stays, and kept_positions: its place in the run. changed: how many results of `run` are out of date.
     """
 
-    run: StoredRun | None
+    run: Run | None
     whole: EarlierCases
     is_whole: bytearray
     begun: Mapping[str, Sequence[EvalResult]]
@@ -88,7 +88,7 @@ def find_earlier_results(now: SuiteNow, wanted: str) -> EarlierResults | None:
         return _results_that_hold(store, now, [run], run.id, goes_on=run)
 
 
-def _refuse_what_cannot_go_on(run: StoredRun, key: SuiteKey) -> None:
+def _refuse_what_cannot_go_on(run: Run, key: SuiteKey) -> None:
     problem = None
     if run.key != key:
         problem = "is of another suite, selection, agent or model. Resume it with the options that it was begun with"
@@ -117,7 +117,7 @@ def find_unchanged(now: SuiteNow, run_id: str) -> EarlierResults:
 
 
 def _results_that_hold(
-    store: RunStore, now: SuiteNow, runs: Iterable[StoredRun], run_id: str, goes_on: StoredRun | None = None
+    store: RunStore, now: SuiteNow, runs: Iterable[Run], run_id: str, goes_on: Run | None = None
 ) -> EarlierResults:
     """Of each file the last results in `runs`. goes_on: a run in which a part of a scenario's runs counts, too."""
     files, repeat, twice = now.files, now.repeat, names_twice(now.files)
@@ -158,7 +158,7 @@ def _results_that_hold(
     return EarlierResults(goes_on, EarlierCases(now.store, run_id, is_whole), is_whole, begun, ids, positions, changed)
 
 
-def _last_places(store: RunStore, runs: Iterable[StoredRun], files: Sequence[str]) -> tuple[array[int], array[int]]:
+def _last_places(store: RunStore, runs: Iterable[Run], files: Sequence[str]) -> tuple[array[int], array[int]]:
     """Of each file the number of the last run that has its result, and the position there; 0 for none."""
     numbers, places = (array("q", bytes(8 * len(files))) for _ in range(2))
     indices = {stem(path): index for index, path in enumerate(files)}

@@ -12,7 +12,7 @@ from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.resume import is_source
 from guarantee_email_agent.eval.verdict_inputs import VerdictInputs
 from guarantee_email_agent.runlog.proof import suite_name
-from guarantee_email_agent.runlog.records import InputSet, StoredRun, changed_inputs
+from guarantee_email_agent.runlog.records import InputSet, Run, changed_inputs
 from guarantee_email_agent.runlog.run_reader import LAST, RunStore
 from guarantee_email_agent.runlog.suite_manifest import file_content
 from guarantee_email_agent.runlog.views.comparison_report import describe_run
@@ -33,7 +33,7 @@ class StaleVerdicts:
     scenarios; of those nobody knows whether they hold, unless they are out of date.
     """
 
-    run: StoredRun
+    run: Run
     verdicts: int
     stale: frozenset[str]
     changes: dict[str, list[str]]
@@ -74,17 +74,16 @@ def find_stale(store: RunStore, name: str, config: Config, directory: Path) -> S
     stale: set[str] = set()
     of_set: dict[int | None, list[str]] = {}
     seen: set[str] = set()
-    for first in store.results(run):
-        if (case := first.name) in seen:  # a further repetition
-            continue
-        seen.add(case)
-        if first.input_set not in of_set:
-            of_set[first.input_set] = list(_changed_inputs(store, first.input_set, now))
-            if first.input_set is not None:
-                missing[first.input_set] = list(InputSet(store.inputs(first.input_set)).incomplete)
-        for reason in missing[first.input_set]:
+    for outcome in store.outcomes(run):
+        seen.add(case := outcome.name)
+        place = outcome.runs[0].place
+        if (input_set := place.input_set) not in of_set:
+            of_set[input_set] = list(_changed_inputs(store, input_set, now))
+            if input_set is not None:
+                missing[input_set] = list(InputSet(store.inputs(input_set)).incomplete)
+        for reason in missing[input_set]:
             incomplete.setdefault(reason, []).append(case)
-        found = [*of_set[first.input_set], *_changed_source(case, files.get(case), first.source_hash, loader)]
+        found = [*of_set[input_set], *_changed_source(case, files.get(case), place.source_hash, loader)]
         for change in found:
             changes.setdefault(change, []).append(case)
         if found:
@@ -93,7 +92,7 @@ def find_stale(store: RunStore, name: str, config: Config, directory: Path) -> S
     return StaleVerdicts(run, len(seen), frozenset(stale), changes, new, incomplete)
 
 
-def _find(store: RunStore, name: str, suite: str) -> StoredRun:
+def _find(store: RunStore, name: str, suite: str) -> Run:
     if name == LAST:
         runs = (run for run in store.runs(command="eval", limit=1_000) if run.suite == suite)
         run = next(map(store.with_counts, runs), None)

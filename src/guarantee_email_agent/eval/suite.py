@@ -205,9 +205,9 @@ def _prepare(options: EvalOptions, config: Config, resources: ExitStack) -> _Sui
             options,
             files,
             execution.loader,
-            statistics.mails,
-            suite.facts,
             resources,
+            mails=statistics.mails,
+            facts=suite.facts,
             at_once=execution.is_paid_or_slow,
             blind=suite.blind,
         )
@@ -215,10 +215,11 @@ def _prepare(options: EvalOptions, config: Config, resources: ExitStack) -> _Sui
         suite.options = replace(options, run_id=resumed.id, started=resumed.started)
         if execution.live is not None:
             execution.live.count_earlier(suite.earlier.usages())
-    if baseline is not None and (suite.recorder is None or suite.recorder.is_temporary):
+    is_kept = suite.recorder is not None and suite.recorder.kept is options.kept
+    if baseline is not None and not is_kept:
         raise ConfigurationError("--baseline needs the run store, which cannot be used", "eval_run_not_kept")
     if options.open:
-        if suite.recorder is None or suite.recorder.is_temporary:
+        if not is_kept:
             raise ConfigurationError("--open is kept in the run store. Remove --no-store", "eval_run_not_kept")
         keep_opening(options.directory)
     return suite

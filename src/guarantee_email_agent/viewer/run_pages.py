@@ -17,11 +17,11 @@ from guarantee_email_agent.runlog.comparison import (
 )
 from guarantee_email_agent.runlog.database import StoreError
 from guarantee_email_agent.runlog.records import (
+    CaseResult,
     Check,
     Outcome,
     ResultFilter,
-    StoredResult,
-    StoredRun,
+    Run,
     Verdict,
 )
 from guarantee_email_agent.runlog.run_reader import GOING_ON, GREEN, LAST, RunFilter, RunStore
@@ -51,7 +51,7 @@ _OUTCOMES: Final = (GOING_ON, *get_args(Outcome))
 class ResultRow(NamedTuple):
     """A result with the first check that it failed."""
 
-    result: StoredResult
+    result: CaseResult
     check: Check | None
 
 
@@ -139,7 +139,7 @@ def result_page(request: Request) -> Response:
         return site.page("result.html.jinja", run=run, results=results, shown=shown, history=history, started=started)
 
 
-def _chart(store: RunStore, runs: Sequence[StoredRun]) -> HistoryChart | None:
+def _chart(store: RunStore, runs: Sequence[Run]) -> HistoryChart | None:
     """Of the suite of the first of `runs`: that one, and those before it."""
     if not runs:
         return None
@@ -148,15 +148,15 @@ def _chart(store: RunStore, runs: Sequence[StoredRun]) -> HistoryChart | None:
     return HistoryChart.of(history[::-1], newest.threshold)
 
 
-def _green_before(store: RunStore, run: StoredRun) -> StoredRun | None:
+def _green_before(store: RunStore, run: Run) -> Run | None:
     try:
         return store.find_green_before(run)
     except StoreError:
         return None
 
 
-def _with_check(store: RunStore, result: StoredResult) -> ResultRow:
-    checks = () if result.verdict == "passed" else store.checks(result)
+def _with_check(store: RunStore, result: CaseResult) -> ResultRow:
+    checks = () if result.verdict == "passed" else store.checks(result.place.id)
     return ResultRow(result, checks[0] if checks else None)
 
 
@@ -210,7 +210,7 @@ def comparison_page(request: Request) -> Response:
     )
 
 
-def _has_green_before(runs: Sequence[StoredRun], name: str | None) -> bool:
+def _has_green_before(runs: Sequence[Run], name: str | None) -> bool:
     """Whether the newest run, or the one of that id, has a green one of its suite before it."""
     run = next((each for each in runs if name in (None, LAST, each.id)), None)
     return run is not None and any(

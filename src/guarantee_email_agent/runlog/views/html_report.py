@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from guarantee_email_agent.runlog.records import Case, StoredRun
+from guarantee_email_agent.runlog.records import Case, Run
 from guarantee_email_agent.runlog.suite_statistics import SharedCauses
 from guarantee_email_agent.runlog.views.report import SIGNS, WORDS, Report, relative_to
 from guarantee_email_agent.runlog.views.transcript import Section, cut, sections
@@ -170,7 +170,7 @@ def _fold(text: str) -> tuple[str, str]:
 class Point(NamedTuple):
     """A run. rate: percent. x, y: in the drawing."""
 
-    run: StoredRun
+    run: Run
     rate: float
     x: float
     y: float
@@ -186,7 +186,7 @@ class HistoryChart:
     floor: int
 
     @classmethod
-    def of(cls, history: Sequence[StoredRun], threshold: float | None) -> HistoryChart | None:
+    def of(cls, history: Sequence[Run], threshold: float | None) -> HistoryChart | None:
         """history: the oldest first. threshold: percent. None where there is nothing to compare."""
         runs = [run for run in history if run.total]
         if len(runs) < 2:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from guarantee_email_agent.runlog.records import Case, Check, GroupCounts, StoredRun, Verdict
+from guarantee_email_agent.runlog.records import Case, Check, GroupCounts, Run, Verdict
 from guarantee_email_agent.runlog.suite_statistics import Totals
 
 Gate = Literal["passed", "failed", "inconclusive", "undecided"]
@@ -23,6 +23,42 @@ WORDS: Final[Mapping[Verdict, str]] = {
     "invalid": "Invalid file",
 }
 SIGNS: Final[Mapping[Verdict, str]] = {"passed": "✓", "failed": "✗", "error": "✗", "invalid": "✗"}
+
+
+REPORT_FORMS: Final = ("json", "jsonl", "csv", "junit", "html", "markdown")
+"""Each has an option that names a file for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What the command line decides for each of the three.
+
+    directory: of what is run or judged. jobs: how many at a time. executor: where, `local`, `ray` or `ray://host:port`.
+    json_file to markdown_file: reports to write. html_for: `board`, if the page is for those who decide.
+    github: shows the run in the step of a workflow; None elsewhere.
+    """
+
+    directory: Path
+    jobs: int = 1
+    executor: str = "local"
+    json_file: Path | None = None
+    jsonl_file: Path | None = None
+    csv_file: Path | None = None
+    junit_file: Path | None = None
+    html_file: Path | None = None
+    html_for: str | None = None
+    markdown_file: Path | None = None
+    github: Callable[[Report], None] | None = None
+
+    @property
+    def report_files(self) -> dict[str, Path]:
+        """Those that are wanted, by the option that named each."""
+        files = {f"--{form}": getattr(self, f"{form}_file") for form in REPORT_FORMS}
+        return {option: path for option, path in files.items() if path is not None}
+
+    @property
+    def wants_reports(self) -> bool:
+        return bool(self.report_files) or self.github is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +91,7 @@ class Report:
     facts: Sequence[tuple[str, str]] = ()
     causes: Sequence[tuple[str, Sequence[str]]] = ()
     groups: Sequence[GroupCounts] = ()
-    history: Sequence[StoredRun] = ()
+    history: Sequence[Run] = ()
     commit: str = ""
     ran_by: str = ""
     summary: Mapping[str, Any] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from guarantee_email_agent.files.report_files import as_json_with_rows, write_reports
 from guarantee_email_agent.runlog.comparison import Comparison, compare_runs
 from guarantee_email_agent.runlog.database import StoreError, not_kept
-from guarantee_email_agent.runlog.records import COUNTED, NO_USAGE, PARTS, Case, CaseResult, StoredRun, Usage
+from guarantee_email_agent.runlog.records import COUNTED, NO_USAGE, PARTS, Case, CaseResult, Run, Usage
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.statistics import format_percentage, rounded_percentage, threshold_text
 from guarantee_email_agent.runlog.suite_manifest import DistinctMails, SuiteManifest
@@ -27,8 +27,7 @@ from guarantee_email_agent.runlog.suite_statistics import (
     Totals,
 )
 from guarantee_email_agent.runlog.views.comparison_report import json_comparison
-from guarantee_email_agent.runlog.views.report import Report, relative_to
-from guarantee_email_agent.runlog.views.run_report import REPORT_FORMS, RunOptions
+from guarantee_email_agent.runlog.views.report import REPORT_FORMS, Report, RunOptions, relative_to
 from guarantee_email_agent.utils.terminal import pluralize
 from guarantee_email_agent.utils.text import and_more
 
@@ -37,9 +36,9 @@ _MAX_CHANGES: Final = 20
 
 
 def suite_report(
-    run: StoredRun,
+    run: Run,
     cases: Iterable[Case],
-    history: Sequence[StoredRun] = (),
+    history: Sequence[Run] = (),
     comparison: Comparison | None = None,
     counted: Iterable[Case] | None = None,
 ) -> Report:
@@ -166,7 +165,7 @@ def _changes(comparison: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _scenario_as_json(case: Case) -> dict[str, Any]:
     shown, count = case.shown, len(case.runs)
     took_ms = {"processing_time_ms": round(shown.duration_ms)}
-    repeated = {"runs": count, "runs_passed": sum(run.passed for run in case.runs)} if count > 1 else {}
+    repeated = {"runs": count, "runs_passed": case.passed_runs} if count > 1 else {}
     return {
         "scenario_id": case.name,
         "file": shown.file,
@@ -201,9 +200,7 @@ WANTED_PERCENT: Final = 100
 class _StoredCases:
     """The cases of a run, to be gone through any number of times."""
 
-    def __init__(
-        self, store: RunStore, run: StoredRun, read_record: ReadRecord, parts: Collection[str] = PARTS
-    ) -> None:
+    def __init__(self, store: RunStore, run: Run, read_record: ReadRecord, parts: Collection[str] = PARTS) -> None:
         self._store, self._run, self._read_record, self._parts = store, run, read_record, parts
 
     def __iter__(self) -> Iterator[Case]:
@@ -211,7 +208,7 @@ class _StoredCases:
             yield case._replace(runs=tuple(map(self._read_record, case.runs)))
 
 
-def stored_report(store: RunStore, run: StoredRun, read_record: ReadRecord = lambda result: result) -> Report:
+def stored_report(store: RunStore, run: Run, read_record: ReadRecord = lambda result: result) -> Report:
     """The report of a run, as far as it came. Raises StoreError for a store that is damaged."""
     run = store.with_counts(run)
     cases = _StoredCases(store, run, read_record)
@@ -230,17 +227,16 @@ def stored_report(store: RunStore, run: StoredRun, read_record: ReadRecord = lam
 
 
 def write_stored_reports(
-    file: Path, number: int, options: RunOptions, error_code: str, ran: int, read_record: ReadRecord | None = None
+    file: Path, number: int, options: RunOptions, error_code: str, ran: int, read_record: ReadRecord
 ) -> None:
-    """Every report that the options name. number: of the run. ran: how many cases it had. read_record: None for none.
+    """Every report that the options name. number: of the run. ran: how many cases it had.
 
     Raises ConfigurationError with `error_code` for a file that cannot be written, and where not all of the run could be
     kept.
     """
     try:
         with RunStore(file) as store:
-            run = store.run(number)
-            report = stored_report(store, run) if read_record is None else stored_report(store, run, read_record)
+            report = stored_report(store, store.run(number), read_record)
             if report.totals.total < ran:
                 raise not_kept(f"{report.totals.total} of {ran} could be written")
             write_report_files(options, error_code, report)
@@ -273,11 +269,11 @@ def write_report_files(options: RunOptions, error_code: str, report: Report) -> 
         return rendered
 
     if options.github is not None:
-        options.github.add(report)
+        options.github(report)
     write_reports(error_code, *((getattr(options, f"{form}_file"), partial(render, form)) for form in REPORT_FORMS))
 
 
-def task_report(run: StoredRun, cases: Iterable[Case], history: Sequence[StoredRun] = ()) -> Report:
+def task_report(run: Run, cases: Iterable[Case], history: Sequence[Run] = ()) -> Report:
     """run: of `grade` or `solve`. A run of `grade --validate` says nothing of an agent, so that no rate is due."""
     totals, groups, by_task = Totals(), GroupCounter(), dict[str, list[int]]()
     scores, rubric = ScoreCounter(), RubricCounter()
@@ -315,7 +311,7 @@ def task_report(run: StoredRun, cases: Iterable[Case], history: Sequence[StoredR
     )
 
 
-def _summary(run: StoredRun, totals: Totals, by_task: dict[str, list[int]], *, interrupted: bool) -> dict[str, Any]:
+def _summary(run: Run, totals: Totals, by_task: dict[str, list[int]], *, interrupted: bool) -> dict[str, Any]:
     """Where a task has several records, `tasks` sums them up: it passed where every one of them did."""
     tasks = [
         {"task_name": name, "passed": passed == total, "records_passed": passed, "records": total}
