@@ -57,7 +57,7 @@ class EvalRecorder(RunRecorder):
         others. blind: of a sealed suite. Raises StoreError.
         """
         goes_on = None if earlier is None else earlier.run
-        kept_before = None if earlier is None else zip(earlier.kept_positions, earlier.kept_ids, strict=True)
+        kept_before = None if earlier is None else earlier.kept
         super().__init__(
             kept,
             run,
@@ -69,7 +69,7 @@ class EvalRecorder(RunRecorder):
         )
         self._inputs, self._at_once, self._files = inputs, at_once, files
         self._mails, self._facts, self._blind = mails, facts, blind
-        self._is_restored = None if earlier is None else earlier.is_whole
+        self._restored = frozenset[int]() if earlier is None else earlier.whole.positions
         self._waiting: list[CaseResult] = []
         self._checked_at = time.monotonic()
         self._changed = False
@@ -84,8 +84,7 @@ class EvalRecorder(RunRecorder):
     def add(self, case: Case) -> None:
         if self._at_once:
             return  # it came through `on_result`
-        position = case.shown.position
-        if self._is_restored is not None and self._is_restored[position - 1]:
+        if case.shown.position in self._restored:
             return  # it is there from before
         self._waiting += case.runs
         if time.monotonic() - self._checked_at >= _CHECK_S:
@@ -153,7 +152,7 @@ def begin_log(
         earlier = find_earlier_results(now, options.resume)
         nothing = "Nothing to resume: no run of this suite was interrupted last. A new run begins"
         sys.stderr.write(f"{nothing if earlier is None else earlier.sentence}\n")
-        if earlier is not None and earlier.kept_ids:
+        if earlier is not None and earlier.kept:
             sys.stderr.write("".join(f"incomplete: {printable(reason)}\n" for reason in reasons))
     elif reasons:
         problem = "--changed takes nothing over, since what verdicts depend on is incomplete"

@@ -120,28 +120,32 @@ class _Suite:
             progress = Progress(sys.stderr, planned, "run", detail=live.progress_detail)
             live.show_progress(progress)
         if self.earlier is not None:
-            progress.skip(len(self.earlier.whole))
+            progress.skip(len(self.earlier.whole.positions))
         return progress
 
     def cases(self, on_result: _OnResult | None) -> _Cases:
         """Each as it is ready, in the order of the files, up to the first failure where that is to be the last."""
         cases = self._new_cases(on_result)
         known = iter(() if self.earlier is None else self.earlier.whole)
-        is_whole = bytes(len(self.files)) if self.earlier is None else self.earlier.is_whole
         with closing(cases):
-            for is_known in is_whole:
-                case = next(known) if is_known else next(cases, None)
+            for position in range(1, len(self.files) + 1):
+                case = next(known) if position in self._known else next(cases, None)
                 if case is None:  # it was stopped
                     return
                 yield case
                 if self.options.fail_fast and not case.passed:
                     return
 
+    @property
+    def _known(self) -> frozenset[int]:
+        """The positions of scenarios that need not run again."""
+        return frozenset() if self.earlier is None else self.earlier.whole.positions
+
     def _new_cases(self, on_result: _OnResult | None) -> _Cases:
         earlier, recorder = self.earlier, self.recorder
         files = self.files
-        if earlier is not None:
-            files = [file for file, is_whole in zip(files, earlier.is_whole, strict=True) if not is_whole]
+        if known := self._known:
+            files = [file for position, file in enumerate(files, 1) if position not in known]
         results = self.execution.results(
             files,
             keep_traces=recorder is not None,

@@ -251,15 +251,10 @@ class RunStore:
 
     def passed_by_name(self, run: Run) -> dict[str, bool]:
         """Whether each case of a run passed, in every repetition, in the order of the run."""
-        return {name: bool(passed) for name, _, _, passed in self.places(run)}
-
-    def places(self, run: Run) -> Iterator[tuple[str, int, int, int]]:
-        """Name, position and repetitions of each case of a run, and whether all passed, in its order."""
-        query = """SELECT name, position, count(*), min(verdict = 'passed') FROM results
-            JOIN cases ON cases.id = results.case_id
+        query = """SELECT name, min(verdict = 'passed') FROM results JOIN cases ON cases.id = results.case_id
             WHERE run = ? AND position BETWEEN ? AND ? GROUP BY position ORDER BY position"""
-        for page in self._pages(run, _PAGE):
-            yield from self.rows(query, (run.number, *page))
+        rows = (row for page in self._pages(run, _PAGE) for row in self.rows(query, (run.number, *page)))
+        return {name: bool(passed) for name, passed in rows}
 
     def _pages(self, run: Run, size: int) -> Iterator[tuple[int, int]]:
         """The first and last position of each page of so many cases."""
@@ -271,12 +266,6 @@ class RunStore:
             if first is None:
                 return
             yield first, (last := end)
-
-    def depended_on(self, run: int, positions: Sequence[int]) -> Iterator[tuple[int, int, int | None, bytes | None]]:
-        """Position and id of every repetition of these cases, its set of inputs and the SHA-256 of its source."""
-        query = f"""SELECT position, results.id, input_set, hash FROM results LEFT JOIN blobs ON blobs.id = source
-            WHERE run = ? AND position IN ({", ".join(map(str, positions))}) ORDER BY position, repetition"""  # noqa: S608
-        return iter(self.rows(query, (run,)))
 
     def sources(self, run: Run) -> dict[str, bytes | None]:
         """By each case's name the SHA-256 of its source; None where none was kept, as of an invalid file."""
@@ -298,7 +287,7 @@ class RunStore:
                 return found
             counts = Counter(each.position for each in found)  # as `cases` has it
             return [each._replace(of=max(each.of, counts[each.position])) for each in found]
-        near = suggestion(name, (each for each, *_ in islice(self.places(run), _MAX_SUGGESTED)))
+        near = suggestion(name, islice(self.passed_by_name(run), _MAX_SUGGESTED))
         problem = f"there is no '{printable(truncate(name, 60))}' in the run {run.id}{near}"
         raise self._database.error("no_such_case", problem)
 
