@@ -74,7 +74,7 @@ def test_a_run_that_goes_on_is_reported_as_far_as_it_came(runs: StoredRuns) -> N
     writer = runs.begin(1, at_once=True, planned=3)
     writer.add(result(1))
     report = last_report(runs)
-    assert (report.gate, report.totals.total, report.planned) == ("undecided", 1, 3)
+    assert (report.gate, report.totals.total, report.run.planned) == ("undecided", 1, 3)
     writer._database.close()
 
 

@@ -65,25 +65,17 @@ class RunOptions:
 class Report:
     """A run as a whole.
 
-    command: `eval`, `grade` or `solve`. noun: what a case is called. rate, threshold: in percent, as people read them;
-    the rate empty where the results say nothing of an agent. verdict: what the gate says, in words. notes: sentences on
-    what the run shows. facts: what else is to be known of the run. causes: reasons with the names of the cases that
-    share each. groups: how those of each category and language did. planned: how many cases a whole run has. cases:
-    those of a large run are read anew each time they are gone through. history: earlier runs, the oldest first.
-    commit, ran_by: empty where they are not known.
+    rate, threshold: in percent, as people read them; the rate empty where the results say nothing of an agent. verdict:
+    what the gate says, in words. notes: sentences on what the run shows. facts: what else is to be known of the run.
+    causes: reasons with the names of the cases that share each. groups: how those of each category and language did.
+    cases: those of a large run are read anew each time they are gone through. history: earlier runs, the oldest first.
     summary: what `--json` has beside the cases, and json_case: a case there.
     """
 
-    command: str
-    noun: str
-    suite: str
-    run_id: str
-    started: str
-    duration_s: float
+    run: Run
     gate: Gate
     verdict: str
     totals: Totals
-    planned: int
     cases: Iterable[Case]
     rate: str = ""
     threshold: str = ""
@@ -92,10 +84,17 @@ class Report:
     causes: Sequence[tuple[str, Sequence[str]]] = ()
     groups: Sequence[GroupCounts] = ()
     history: Sequence[Run] = ()
-    commit: str = ""
-    ran_by: str = ""
     summary: Mapping[str, Any] = field(default_factory=dict)
     json_case: Callable[[Case], Mapping[str, Any]] = Case._asdict
+
+    @property
+    def noun(self) -> str:
+        """What a case is called."""
+        return "scenario" if self.run.command == "eval" else "task"
+
+    @property
+    def suite(self) -> str:
+        return self.run.suite if self.run.command == "eval" else relative_to(self.run.suite)
 
     @property
     def interrupted(self) -> bool:

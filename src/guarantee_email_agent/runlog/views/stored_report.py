@@ -27,7 +27,7 @@ from guarantee_email_agent.runlog.suite_statistics import (
     Totals,
 )
 from guarantee_email_agent.runlog.views.comparison_report import json_comparison
-from guarantee_email_agent.runlog.views.report import REPORT_FORMS, Report, RunOptions, relative_to
+from guarantee_email_agent.runlog.views.report import REPORT_FORMS, Report, RunOptions
 from guarantee_email_agent.utils.terminal import pluralize
 from guarantee_email_agent.utils.text import and_more
 
@@ -91,16 +91,10 @@ def suite_report(
         ("Version", run.package_version),
     ]
     return Report(
-        command="eval",
-        noun="scenario",
-        suite=run.suite,
-        run_id=run.id,
-        started=run.started,
-        duration_s=run.duration_s,
+        run=run,
         gate="undecided" if interrupted else gate,
         verdict=f"Eval {run.state}" if interrupted else f"Eval {gate} ({why})",
         totals=totals,
-        planned=run.planned,
         cases=cases,
         rate=format_percentage(totals.passed, totals.total, run.threshold),
         threshold=threshold_text(run.threshold),
@@ -112,8 +106,6 @@ def suite_report(
         causes=causes.counts(),
         groups=statistics.groups.rows(),
         history=history,
-        commit=run.commit,
-        ran_by=str(run.facts.get("by", "")),
         summary={
             "schema_version": SCHEMA_VERSION,
             "run_id": run.id,
@@ -290,16 +282,10 @@ def task_report(run: Run, cases: Iterable[Case], history: Sequence[Run] = ()) ->
     verdict = run.state if interrupted else "passed" if passes else "failed"
     measures_agent = not run.options.get("validate")
     return Report(
-        command=run.command,
-        noun="task",
-        suite=relative_to(run.suite),
-        run_id=run.id,
-        started=run.started,
-        duration_s=run.duration_s,
+        run=run,
         gate="undecided" if interrupted else "passed" if passes else "failed",
         verdict=f"{run.command.capitalize()} {verdict}",
         totals=totals,
-        planned=run.planned,
         cases=cases,
         rate=format_percentage(totals.passed, totals.total, WANTED_PERCENT) if measures_agent else "",
         facts=[*scores.facts(), *rubric.facts(), ("Version", run.package_version)],
