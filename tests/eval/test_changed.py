@@ -18,7 +18,7 @@ from stored_runs import results_of
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval import verdict_inputs
-from guarantee_email_agent.eval.stale import find_stale, print_stale
+from guarantee_email_agent.eval.reuse import find_stale, print_stale
 from guarantee_email_agent.runlog.records import Input
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.views.result_view import json_result, print_run

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from guarantee_email_agent.eval.mock_validation import find_tool_problems
 from guarantee_email_agent.eval.tool_mocks import (
     MALFORMED_ANSWER,
     ToolMocks,
     UnknownCallError,
+    find_tool_problems,
 )
 from guarantee_email_agent.files.problems import dotted_path
 

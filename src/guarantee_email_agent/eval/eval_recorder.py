@@ -25,7 +25,7 @@ from guarantee_email_agent.utils.text import and_more, printable
 from guarantee_email_agent.utils.version import __version__
 
 if TYPE_CHECKING:
-    from guarantee_email_agent.eval.resume import EarlierResults
+    from guarantee_email_agent.eval.reuse import EarlierResults
     from guarantee_email_agent.eval.sealed import BlindCases
 
 REPORT_UNWRITABLE: Final = "eval_report_unwritable"
@@ -144,7 +144,7 @@ def begin_log(
 
     if options.kept is None or not (options.resume is not None or options.changed):
         return begin_recorder(begin, options.kept, options, resources), None
-    from guarantee_email_agent.eval.resume import SuiteNow, find_earlier_results, find_unchanged
+    from guarantee_email_agent.eval.reuse import SuiteNow, find_earlier_results, find_unchanged
 
     now = SuiteNow(options.kept.file, key, files, inputs.set, loader, options.repeat)
     reasons = inputs.set.incomplete

@@ -29,7 +29,7 @@ from guarantee_email_agent.utils.terminal import Progress, Terminal, TextStream,
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.baseline import Baseline
     from guarantee_email_agent.eval.eval_recorder import EvalRecorder
-    from guarantee_email_agent.eval.resume import EarlierResults
+    from guarantee_email_agent.eval.reuse import EarlierResults
 
 logger = logging.getLogger(__name__)
 

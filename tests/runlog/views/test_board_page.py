@@ -5,7 +5,7 @@ from __future__ import annotations
 import sample_reports
 from sample_reports import HOSTILE, case
 
-from guarantee_email_agent.runlog.views.board_page import as_board
+from guarantee_email_agent.runlog.views.html_report import as_board
 from guarantee_email_agent.runlog.views.report import Report
 
 READ = {"read": {"topic": "warranty"}}

@@ -20,7 +20,6 @@ from guarantee_email_agent.eval.agents.http_agent import HttpAgent
 from guarantee_email_agent.eval.agents.model_gateway import GatewayRun, ModelGateway
 from guarantee_email_agent.eval.agents.span_receiver import as_call
 from guarantee_email_agent.eval.checks import check_at_most, check_verdict, run_checks
-from guarantee_email_agent.eval.mock_stores import mail_as_json, raw_mail
 from guarantee_email_agent.eval.mocks import Captured
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.runner import (
@@ -32,7 +31,7 @@ from guarantee_email_agent.eval.runner import (
     language_of_reply,
     observed_output,
 )
-from guarantee_email_agent.eval.served_mocks import MAX_REQUEST_BYTES, ServedMocks
+from guarantee_email_agent.eval.served_mocks import MAX_REQUEST_BYTES, ServedMocks, mail_as_json, raw_mail
 from guarantee_email_agent.eval.tool_mocks import ToolMocks
 from guarantee_email_agent.eval.trace import RunTrace, build_record
 from guarantee_email_agent.eval.turns import checks_of_turn, next_mail, reply_text, unreached

@@ -241,7 +241,7 @@ _RENDERERS: Final = {
     "csv": ("row_files", "as_csv"),
     "junit": ("junit_report", "as_junit"),
     "html": ("html_report", "as_html"),
-    "board": ("board_page", "as_board"),
+    "board": ("html_report", "as_board"),
     "markdown": ("markdown_report", "as_markdown"),
 }
 """Module and function of each form; few runs need any."""
