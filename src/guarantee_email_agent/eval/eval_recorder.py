@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.eval.case_result import as_case_result
 from guarantee_email_agent.eval.execution import EvalOptions
 from guarantee_email_agent.eval.loader import EvalLoader, position_in
-from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.verdict_inputs import AGENT_OPTIONS, VerdictInputs, without_password
 from guarantee_email_agent.runlog.proof import suite_name
 from guarantee_email_agent.runlog.records import Case, CaseResult, InputSet, KeptRun, Outcome, Run, SuiteKey
@@ -74,10 +72,9 @@ class EvalRecorder(RunRecorder):
         self._checked_at = time.monotonic()
         self._changed = False
 
-    def on_result(self, repetition: int, result: EvalResult) -> None:
+    def on_result(self, run: CaseResult) -> None:
         """As `EvalRunner` has it; called by any thread."""
-        position = position_in(self._files, result.test_case.file)
-        run = as_case_result(result, position, repetition)
+        run = run._replace(position=position_in(self._files, run.file))
         shown = run if self._blind is None else self._blind.result(run)
         self._writer.add(shown._replace(inputs=self._inputs_now()))
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.case_result import as_model_usage, stored_source
 from guarantee_email_agent.eval.loader import EvalLoader, names_twice, stem
-from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
+from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.verdict_inputs import VerdictInputs
 from guarantee_email_agent.llm.usage import ModelUsage
 from guarantee_email_agent.runlog.database import StoreError
@@ -53,15 +53,15 @@ class EarlierResults(NamedTuple):
 
     run: Run | None
     whole: EarlierCases
-    begun: Mapping[str, Sequence[EvalResult]] = MappingProxyType({})
+    begun: Mapping[str, Sequence[CaseResult]] = MappingProxyType({})
     kept: Sequence[tuple[int, int]] = ()
     changed: int = 0
 
     def usages(self) -> Iterator[ModelUsage]:
         """What every repetition took that need not run again."""
-        whole = (as_model_usage(run.usage) for case in self.whole for run in case.runs)
-        begun = (result.usage for results in self.begun.values() for result in results)
-        yield from (usage for usage in chain(whole, begun) if usage is not None)
+        whole = (run for case in self.whole for run in case.runs)
+        usages = (as_model_usage(run.usage) for run in chain(whole, *self.begun.values()))
+        yield from (usage for usage in usages if usage is not None)
 
     @property
     def sentence(self) -> str:
@@ -138,7 +138,7 @@ def _results_that_hold(
         return is_same[inputs] and is_source(path, content, result.place.source_hash, now.loader)
 
     whole: set[int] = set()
-    begun: dict[str, list[EvalResult]] = {}
+    begun: dict[str, list[CaseResult]] = {}
     kept: list[tuple[int, int]] = []
     held = 0
     for position, path in enumerate(now.files, 1):
@@ -153,8 +153,7 @@ def _results_that_hold(
         if len(results) >= repeat:
             whole.add(position)
         else:
-            case = now.loader.load_eval_test_case(path)  # all is as it was when it ran
-            begun[path] = [_restored(store.result(each.place.id), case) for each in results]
+            begun[path] = [store.result(each.place.id) for each in results]
         held += len(results)
         kept += ((position, each.place.id) for each in results[:repeat])
     changed = 0 if goes_on is None else sum(map(len, last.values())) - held
@@ -180,22 +179,6 @@ def is_source(file: str, content: bytes, digest: bytes | None, loader: EvalLoade
         return has_source(file, content, digest)
     case = next(iter(loader.iter_entries([file])))
     return isinstance(case, EvalTestCase) and hashlib.sha256(stored_source(case) or b"").digest() == digest
-
-
-def _restored(kept: CaseResult, case: EvalTestCase) -> EvalResult:
-    elapsed_ms = round(kept.duration_ms)
-    return EvalResult(
-        case,
-        kept.passed,
-        list(map(str, kept.failed_checks)),
-        {**kept.response, "processing_time_ms": elapsed_ms},
-        elapsed_ms,
-        usage=as_model_usage(kept.usage),
-        reading=kept.reading,
-        trace=kept.trace,
-        judgement=kept.judgement,
-        checks=kept.checks,
-    )
 
 
 _MAX_NAMES = 20

@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, NamedTuple
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.agent_inputs import instruction_paths, lexicon_paths
 from guarantee_email_agent.eval.capture.scenario_file import file_text, next_id
-from guarantee_email_agent.eval.case_result import split_sentences, stored_source
+from guarantee_email_agent.eval.case_result import as_case, split_sentences, stored_source
 from guarantee_email_agent.eval.eval_recorder import inputs_of, suite_key
 from guarantee_email_agent.eval.execution import EvalOptions
 from guarantee_email_agent.eval.loader import EvalLoader, select_scenarios
@@ -196,7 +196,10 @@ class Trial:
             if isinstance(entry, EvalTestCase) and entry.file == shown_by:
                 yield entry, ""
             elif isinstance(entry, EvalTestCase) and entry.input.email.raw is None and good.actual_output["email_sent"]:
-                is_other = good.actual_output["scenario_used"] != stem, language not in ("", good.language)
+                is_other = (
+                    good.actual_output["scenario_used"] != stem,
+                    language not in ("", as_case(good).shown.language),
+                )
                 mails.append((is_other, len(mails), entry))
         if shown_by is None:
             likely = [entry for *_, entry in sorted(mails)[:_MAX_MAILS]]
