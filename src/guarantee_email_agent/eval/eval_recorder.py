@@ -24,7 +24,6 @@ from guarantee_email_agent.utils.version import __version__
 
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.reuse import EarlierResults
-    from guarantee_email_agent.eval.sealed import BlindCases
 
 REPORT_UNWRITABLE: Final = "eval_report_unwritable"
 _CHECK_S: Final = 0.25
@@ -48,11 +47,11 @@ class EvalRecorder(RunRecorder):
         mails: MailCounter,
         facts: Callable[[], Mapping[str, Any]],
         earlier: EarlierResults | None = None,
-        blind: BlindCases | None = None,
+        hide: Callable[[CaseResult], CaseResult] | None = None,
     ) -> None:
         """folder: as `RunRecorder` has it. files: of the scenarios, in the order of the run. mails: those of the run,
         which somebody else counts. facts: as `Run` has them, asked at the end. earlier: of the run that goes on, or of
-        others. blind: of a sealed suite. Raises StoreError.
+        others. hide: takes from a result what may not be kept. Raises StoreError.
         """
         goes_on = None if earlier is None else earlier.run
         kept_before = None if earlier is None else earlier.kept
@@ -63,10 +62,10 @@ class EvalRecorder(RunRecorder):
             at_once=at_once,
             resume=None if kept_before is None or goes_on is None else (goes_on.number, kept_before),
             take_over=kept_before if goes_on is None else None,
-            announced=() if blind is not None else [Path(file).stem for file in files],
+            announced=() if hide is not None else [Path(file).stem for file in files],
         )
         self._inputs, self._at_once, self._files = inputs, at_once, files
-        self._mails, self._facts, self._blind = mails, facts, blind
+        self._mails, self._facts, self._hide = mails, facts, hide
         self._restored = frozenset[int]() if earlier is None else earlier.whole.positions
         self._waiting: list[CaseResult] = []
         self._checked_at = time.monotonic()
@@ -75,7 +74,7 @@ class EvalRecorder(RunRecorder):
     def on_result(self, run: CaseResult) -> None:
         """As `EvalRunner` has it; called by any thread."""
         run = run._replace(position=position_in(self._files, run.file))
-        shown = run if self._blind is None else self._blind.result(run)
+        shown = run if self._hide is None else self._hide(run)
         self._writer.add(shown._replace(inputs=self._inputs_now()))
 
     def add(self, case: Case) -> None:
