@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from guarantee_email_agent.files.problems import suggestion
-from guarantee_email_agent.runlog.database import BUSY_S, Database, RunOwners, storable
+from guarantee_email_agent.runlog.database import BUSY_S, RUN_COUNTS, Database, RunOwners, storable
 from guarantee_email_agent.runlog.records import (
     ALL_RESULTS,
     INCOMPLETE,
@@ -31,7 +31,6 @@ from guarantee_email_agent.runlog.records import (
     SuiteKey,
     Usage,
 )
-from guarantee_email_agent.runlog.schema import RUN_COUNTS
 from guarantee_email_agent.utils.text import printable, truncate
 
 _Made = TypeVar("_Made")

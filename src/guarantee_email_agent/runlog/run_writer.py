@@ -12,7 +12,7 @@ from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from guarantee_email_agent.runlog.database import Database, RunOwners, StoreError, storable, temporary_store
+from guarantee_email_agent.runlog.database import RUN_COUNTS, Database, RunOwners, StoreError, storable, temporary_store
 from guarantee_email_agent.runlog.records import (
     PARTS,
     RUN_HEAD,
@@ -21,7 +21,6 @@ from guarantee_email_agent.runlog.records import (
     InputSet,
     Run,
 )
-from guarantee_email_agent.runlog.schema import RUN_COUNTS
 
 BATCH: Final = 256
 _BATCH_S: Final = 1.0

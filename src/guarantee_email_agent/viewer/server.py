@@ -25,6 +25,8 @@ from guarantee_email_agent.runlog.database import StoreError
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 from guarantee_email_agent.utils.loopback import HOST, listen_on_loopback
 from guarantee_email_agent.viewer.pages import (
+    QueryError,
+    Site,
     board,
     comparison_page,
     label_page,
@@ -34,7 +36,6 @@ from guarantee_email_agent.viewer.pages import (
     runs_page,
     save_label,
 )
-from guarantee_email_agent.viewer.site import QueryError, Site
 
 _NOT_FOUND: Final = ("store_no_such_run", "store_no_such_case", "store_ambiguous_run")
 logger = logging.getLogger(__name__)

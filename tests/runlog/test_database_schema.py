@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 from stored_runs import StoredRuns, ended, new_run, result
 
-from guarantee_email_agent.runlog import database, schema
-from guarantee_email_agent.runlog.database import StoreError
+from guarantee_email_agent.runlog import database
+from guarantee_email_agent.runlog.database import OLDEST_VERSION, SCHEMA_VERSION, StoreError
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.run_writer import RunWriter
-from guarantee_email_agent.runlog.schema import OLDEST_VERSION, SCHEMA_VERSION
 from guarantee_email_agent.runlog.views.stored_report import stored_report
 
 
@@ -25,9 +24,8 @@ from guarantee_email_agent.runlog.views.stored_report import stored_report
 def earlier_version() -> Iterator[None]:
     """The program as it was when it knew the oldest schema that is still read."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (schema, database):
-            patch.setattr(module, "SCHEMA_VERSION", OLDEST_VERSION)
-        patch.setattr(schema, "_STEPS", {OLDEST_VERSION: schema._STEPS[OLDEST_VERSION]})
+        patch.setattr(database, "SCHEMA_VERSION", OLDEST_VERSION)
+        patch.setattr(database, "_STEPS", {OLDEST_VERSION: database._STEPS[OLDEST_VERSION]})
         yield
 
 
