@@ -1,7 +1,5 @@
 """The agents in `examples/agents`, each built with a framework, judged by the scenarios beside them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
@@ -63,7 +61,6 @@ def test_it_passes_as_a_service(folder: Path) -> None:
     command = [sys.executable, "calendar/calendar_http.py"]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as service:
         try:
-            assert service.stdout is not None
             address = service.stdout.readline().strip()
             assert judged(folder, address, suite="calendar/scenarios") == {key: [] for key in BOOKINGS}
         finally:

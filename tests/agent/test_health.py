@@ -1,7 +1,5 @@
 """When a probe is told that the agent lives, and when that mail can be answered."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What Prometheus reads, as prometheus_client's own parser understands it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from typing import Any

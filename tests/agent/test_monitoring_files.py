@@ -1,7 +1,5 @@
 """The alert rules and the dashboard that we hand out name only what there is, and do what they say."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

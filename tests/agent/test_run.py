@@ -1,20 +1,14 @@
 """`run` as an operator sees it: real processes, real servers over stdio, a real Maildir."""
 
-from __future__ import annotations
-
 import re
 import signal
 import stat
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from company import Company
-
-if TYPE_CHECKING:
-    pass
 
 LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (DEBUG|INFO|WARNING|ERROR) .*")
 

@@ -1,7 +1,5 @@
 """A configured look-up goes the same way as that of warranties, with the same care."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import asyncio
 import signal
 import subprocess
@@ -59,7 +57,7 @@ class TestImport:
 
     def test_no_other_name_is(self) -> None:
         with pytest.raises(AttributeError, match="has no attribute 'evaluat'"):
-            _ = guarantee_email_agent.evaluat  # type: ignore[attr-defined]
+            _ = guarantee_email_agent.evaluat
 
 
 class TestOutcome:

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,7 +30,6 @@ def encoded(encoding: str) -> io.TextIOWrapper:
 def written(stream: io.TextIOWrapper) -> str:
     stream.flush()
     buffer = stream.buffer
-    assert isinstance(buffer, io.BytesIO)
     return buffer.getvalue().decode(stream.encoding)
 
 

@@ -1,7 +1,5 @@
 """Tables that mocked tools read and change, what must hold of them at the end, and what a file says wrongly of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -156,10 +154,7 @@ TOOL = "input__mock_responses__shop__get"
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        (
-            {TOOL: {"reads": "order"}},
-            "shop.get.reads 'order' is no table of input.world – did you mean 'orders'?",
-        ),
+        ({TOOL: {"reads": "order"}}, "shop.get.reads 'order' is no table of input.world – did you mean 'orders'?"),
         ({TOOL: {"reads": "orders", "where": {"idd": 1}}}, "get.where.idd is no column of orders – did you mean 'id'?"),
         ({TOOL: {"reads": "orders", "inserts": "orders"}}, "has reads and inserts; keep one"),
         ({TOOL: {"updates": "orders"}}, "updates changes nothing; write values"),

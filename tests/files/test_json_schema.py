@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,8 +35,7 @@ class Thing:
 
 
 def properties() -> dict[str, Any]:
-    result: dict[str, Any] = json_schema(Thing)["properties"]
-    return result
+    return json_schema(Thing)["properties"]
 
 
 def test_top() -> None:

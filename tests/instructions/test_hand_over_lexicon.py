@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 from shipped_instructions import markup_error
 
@@ -49,12 +47,19 @@ def test_what_gives_a_reason(text: str, reasons: tuple[str, ...]) -> None:
     assert LEXICON.find(text) == reasons
 
 
+@pytest.mark.parametrize(("where", "found"), [("first-mails", [True, False]), ("conversations", [False, True])])
+def test_a_reason_may_count_only_in_first_mails_or_only_in_answers(where: str, found: list[bool]) -> None:
+    lexicon = parse_hand_over(f'<hand-over reason="child" in="{where}" description="x">toddler</hand-over>')
+    assert [bool(lexicon.find("Our toddler", in_conversation=answers)) for answers in (False, True)] == found
+
+
 @pytest.mark.parametrize(
     ("body", "line", "message"),
     [
         ("\n<hand-over description='x'>fire</hand-over>", 2, "has no usable reason. Give it a name"),
         ("<hand-over reason='fire'>fire</hand-over>", 1, "reason 'fire' has no description"),
         ("<hand-over reason='fire' description='x' words='y'>fire</hand-over>", 1, "unknown attribute 'words'"),
+        ("<hand-over reason='fire' description='x' in='x'>fire</hand-over>", 1, 'has in="x". Write in="conversations"'),
         ("<hand-over reason='fire' description='x'>\n , \n</hand-over>", 1, "<hand-over> is empty"),
         ("<hand-over reason='fire' description='x'>\nfire\n<b>x</b></hand-over>", 3, "<b> inside <hand-over>"),
         ("<hand-over reason='fire' description='x'>\nfire, f*\n</hand-over>", 2, "phrase 'f*' has a '*'"),

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from typing import Any
@@ -48,9 +46,6 @@ def taught(instructions: Instructions, language: str, old: str, new: str) -> Ins
     path = str(SHIPPED / "lexicon" / f"{language}.md")
     assert old in files[path]
     return replace(instructions, lexicon=parse_lexicon(tuple({**files, path: files[path].replace(old, new)}.items())))
-
-
-# Triage ------------------------------------------------------------------------------------------------------------
 
 
 def test_the_sender_and_the_message_id_change_nothing(instructions: Instructions) -> None:
@@ -177,8 +172,6 @@ def test_nothing_in_a_mail_passes_for_a_request(hostile: str, instructions: Inst
     assert "HT20491" in answer["serial_numbers"]
 
 
-# Choice ------------------------------------------------------------------------------------------------------------
-
 REPLY = """<reply>
 <choose>
 <sentence id="thanks">Thank you.</sentence>
@@ -218,9 +211,6 @@ def test_chooses_by_hints(body: str, ids: list[str], instructions: Instructions)
 def test_a_hint_counts_in_the_subject_but_not_in_one_that_repeats_an_earlier_mail(instructions: Instructions) -> None:
     assert chosen(instructions, "Please help.", subject="Broken fan") == ["sorry"]
     assert chosen(instructions, "Please help.", subject="Re: Broken fan") == []
-
-
-# Requests ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_tool_it_does_not_know_is_an_error(instructions: Instructions) -> None:

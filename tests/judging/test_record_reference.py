@@ -1,7 +1,5 @@
 """What a kept verdict says of the record that it is about, while that stands and afterwards."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -29,7 +27,6 @@ def single(file: Path, form: str = "") -> RecordPlace:
 def kept(place: RecordPlace, form: str = "") -> CaseResult:
     """As it comes out of a run store."""
     reference = refer_to(place, form)
-    assert reference is not None
     trace = json.loads(json.dumps({"record": reference._asdict()}))
     return CaseResult("six", 1, "passed", trace=trace, judgement={"verdict": "passed"})
 

@@ -1,7 +1,5 @@
 """What people do to mails: in which states it is refused, and that no reply becomes possible twice by it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

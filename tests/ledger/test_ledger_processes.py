@@ -1,7 +1,5 @@
 """Real processes on one ledger: racing for mails, and killed between two writes."""
 
-from __future__ import annotations
-
 import random
 import subprocess
 import sys
@@ -93,7 +91,6 @@ def test_a_writer_that_is_killed_leaves_what_it_was_told_is_written(
     reached: dict[str, str] = {}
     for number in range(ROUNDS):
         with started(WRITER, ledger_location, number) as process:
-            assert process.stdout is not None
             for _ in range(at_random.randrange(1, 60)):
                 mail, step = process.stdout.readline().split()
                 reached[mail] = step

@@ -1,7 +1,5 @@
 """How a mail stands by the ledger's clock, and what a poll of the inbox learns of all its mails."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from pathlib import Path

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from guarantee_email_agent.reading.language import Language, read_language
@@ -23,6 +21,17 @@ def test_a_text_of_some_length_has_a_language(text: str, code: str) -> None:
     assert (found.code, found.certainty > 0) == (code, True)
 
 
-@pytest.mark.parametrize("text", ["", "ok", "KT-77120-9", "SN 4711", "\x00\x01\ud800", "\U0010ffff" * 40])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "ok",
+        "KT-77120-9",
+        "SN 4711",
+        "\x00\x01\ud800",
+        "\U0010ffff" * 40,
+        "S/N: TR20-B-008812\n\nVG\nR. Achterfeld\nmobil 0151 00990",
+    ],
+)
 def test_what_is_too_short_to_tell_has_none(text: str) -> None:
     assert read_language(text) == Language(None, 0)

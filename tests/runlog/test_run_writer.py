@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 import signal
 import sqlite3
@@ -16,6 +14,8 @@ from guarantee_email_agent.runlog.database import RunOwners, StoreError
 from guarantee_email_agent.runlog.records import Check, Input, InputSet, SuiteKey, Usage
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.run_writer import RunWriter
+from guarantee_email_agent.runlog.views.html_report import as_html
+from guarantee_email_agent.runlog.views.stored_report import stored_report
 
 END = ended(duration_s=1.5, git_dirty=True)
 
@@ -72,8 +72,11 @@ def test_tokens_and_cost_are_summed_up_and_an_unknown_price_makes_the_sum_unknow
     runs.write(1, [result(1, usage=Usage(1, 10, 5, 2, 1, 0.5)), result(2, usage=Usage(1, 10, 0, 0, 0, 0.25))])
     runs.write(2, [result(1, usage=Usage(1, 10, 5, 2, 1, 0.5)), result(2, usage=Usage(1, 10, 0, 0, 0, None))])
     runs.write(3, [result(1, usage=Usage(1, 10, 5, 2, 1, 0.5)), result(2, usage=Usage(cost_usd=None)), result(3)])
+    runs.write(4, [result(1, usage=Usage(1, 10, 5, 2, 1, 0.5))], facts={"usage": Usage(2, 20, 5, 2, 1, 0.75)._asdict()})
+    runs.write(5, [result(1, usage=Usage(1, 10, 5, 2, 1, 0.5))], facts={"usage": Usage(1, cost_usd=None)._asdict()})
     with RunStore(runs.file) as store:
-        assert [(run.tokens, run.cost_usd) for run in store.runs()] == [(0, None), (28, None), (28, 0.75)]
+        taken = [(run.tokens, run.cost_usd) for run in store.runs()]
+    assert taken == [(None, None), (28, 0.75), (None, None), (28, None), (28, 0.75)]
 
 
 def test_results_that_are_paid_for_are_there_at_once(runs: StoredRuns) -> None:
@@ -124,6 +127,9 @@ os.kill(os.getpid(), signal.SIGKILL)
         killed = store.find_run("last")
         assert (killed.outcome, killed.exit_code, killed.total, killed.passed) == ("interrupted", None, 1, 1)
         assert store.last_interrupted(killed.key) == killed
+        report = stored_report(store, killed)
+    assert (killed.duration_s, report.summary["duration_s"]) == (None, None)
+    assert "duration not known" in as_html(report).decode()
     runs.write(2, [])
     with RunStore(runs.file) as store:
         killed = store.find_run(killed.id)

@@ -1,7 +1,5 @@
 """Whose a connection is: the user that made it, and nobody where that is not sure."""
 
-from __future__ import annotations
-
 import os
 import socket
 import struct
@@ -143,7 +141,6 @@ def test_a_user_namespace_makes_nobody_us() -> None:
             stdout=subprocess.PIPE,
             text=True,
         ) as client:
-            assert client.stdout is not None
             if not (user := client.stdout.readline()):
                 pytest.skip("this machine lets users have no user namespaces")
             with listener.accept()[0] as accepted:

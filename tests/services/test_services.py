@@ -1,7 +1,5 @@
 """The clients of a configuration, where their files are missing and where a service hangs."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The tools against a sandbox's HTTP API."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -110,7 +108,6 @@ def test_picture_is_handed_on_for_the_model_to_see(use: Use, stub_sandbox: Any) 
     (stub_sandbox.folder / "a.png").write_bytes(PNG)
     result = use("image_read", file="/a.png")
     assert result.message == "[image/png, 28 bytes]"
-    assert result.image is not None
     assert (result.image.media_type, result.image.base64[:8]) == ("image/png", "iVBORw0K")
 
 

@@ -1,7 +1,5 @@
 """A daemon on its mailbox and warranty system, and who observes it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Coroutine
 from dataclasses import replace
@@ -61,6 +59,10 @@ class Inbox:
         worker = worker_on(self.mailbox, ledger, self.warranties, Tickets())
         self.observer = Observed()
         self.daemon = Daemon(worker, SystemClock(), self.stop, self.observer)
+
+    def configure(self, **settings: Any) -> None:
+        worker = self.daemon.worker
+        self.daemon.worker = replace(worker, settings=replace(worker.settings, **settings))
 
     def use_model(self, model: ClosableModel, fallback: ClosableModel | None) -> None:
         worker = self.daemon.worker

@@ -1,7 +1,5 @@
 """A mailbox that is a dictionary, so that what goes wrong with it can be chosen call by call; and an agent on it."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import Counter, defaultdict

@@ -1,9 +1,7 @@
 """The agent between its mocks, as an evaluation has it, for single mails."""
 
-from __future__ import annotations
-
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +12,7 @@ from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSett
 from guarantee_email_agent.eval.mocks import create_mock_clients
 from guarantee_email_agent.eval.models import EvalEmail, EvalExpectedOutput, EvalInput, EvalTestCase
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
-from guarantee_email_agent.services.ports import ReplyHistory
+from guarantee_email_agent.services.ports import Admission, Limit, ReplyHistory, Thread
 from guarantee_email_agent.utils.clock import SkippingClock
 
 VALID: Mapping[str, Any] = {"status": "valid", "expiration_date": "2031-02-03", "coverage": "full"}
@@ -30,6 +28,22 @@ def case(**mock_responses: Mapping[str, Any]) -> EvalTestCase:
         EvalInput(EvalEmail("s", "b", "c@example.com", "2026-01-18"), mock_responses),
         EvalExpectedOutput(True, True, "valid-warranty"),
     )
+
+
+@dataclass
+class History:
+    """Knows one thread, and says the limit it is given."""
+
+    thread: Thread | None = None
+    limit: Limit | None = None
+    admissions: list[Admission] = field(default_factory=list)
+
+    async def find_thread(self, reply_message_ids: Sequence[str]) -> Thread | None:
+        return self.thread if self.thread and self.thread.reply_message_id in reply_message_ids else None
+
+    async def admit(self, admission: Admission) -> Limit | None:
+        self.admissions.append(admission)
+        return self.limit
 
 
 @dataclass
@@ -72,11 +86,17 @@ class Desk:
         return list(self.mocks["warranty"].calls)
 
 
-def desk(llm: Any = None, **mock_responses: Mapping[str, Any]) -> Desk:
+def desk(
+    llm: Any = None,
+    *,
+    policy: AnswerPolicy = AnswerPolicy(),  # noqa: B008 - it is frozen
+    history: ReplyHistory | None = None,
+    **mock_responses: Mapping[str, Any],
+) -> Desk:
     mocks = create_mock_clients(case(**({"warranty_api": VALID} | mock_responses)))
     if llm is not None:
         mocks["anthropic"] = llm
-    return Desk(mocks)
+    return Desk(mocks, policy, history)
 
 
 def mail(body: str = "My dryer with serial number SN12345 is broken.", **more: Any) -> dict[str, Any]:

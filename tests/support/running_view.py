@@ -1,7 +1,5 @@
 """`view` as a process of its own."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -17,7 +15,6 @@ class RunningView:
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
-        assert process.stdout is not None
         self.announced = process.stdout.readline()
         self.address = self.announced.partition(" ")[0]
 

@@ -1,7 +1,5 @@
 """Reports of runs to be shown: a small one with everything in it, what strangers may write, and large ones."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType

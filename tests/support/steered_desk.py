@@ -1,7 +1,5 @@
 """A support desk in a folder as the commands for a running agent find it: configuration, Maildir, and a ledger."""
 
-from __future__ import annotations
-
 import json
 from contextlib import closing
 from pathlib import Path

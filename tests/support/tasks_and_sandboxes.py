@@ -1,7 +1,5 @@
 """Fixtures for tasks: task directories, a sandbox that is the HTTP API over a folder, and what agents are made with."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -195,8 +193,7 @@ def complete(result: str = "42") -> ToolCall:
 
 
 def read_json(file: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(file.read_text())
-    return content
+    return json.loads(file.read_text())
 
 
 class SolveFolders:

@@ -1,12 +1,10 @@
 """The pages in a real browser: keyboard, roles, sizes, colours, and a run that goes on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from browser_pages import Browser, accessibility_violations, browser_program, running_browser
+from browser_pages import Browser, accessibility_violations, browser_program
 from running_view import RunningView, running_view
 from stored_runs import StoredRuns, result
 
@@ -55,12 +53,6 @@ def scenario(position: int, verdict: Any = "passed", *, text: str = "Hello", **c
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with running_browser() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> StoredRuns:
     folder = tmp_path_factory.mktemp("viewed")
     (folder / "config.yaml").write_text("{}\n")
@@ -106,10 +98,7 @@ def press(browser: Browser, key: str, code: int) -> None:
 
 
 def names(browser: Browser) -> list[str]:
-    listed: list[str] = browser.evaluate(
-        "Array.from(document.querySelectorAll('#found .results .name'), e => e.textContent)"
-    )
-    return listed
+    return browser.evaluate("Array.from(document.querySelectorAll('#found .results .name'), e => e.textContent)")
 
 
 @pytest.mark.parametrize("path", PAGES)

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.eval.case_result import as_case
+from guarantee_email_agent.eval.case_result import as_case, as_model_usage
 from guarantee_email_agent.eval.execution import EvalOptions, Execution
 from guarantee_email_agent.eval.loader import EvalLoader, position_in
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.reporter import SMALL_SUITE, EvalReporter
 from guarantee_email_agent.instructions.file_checks import instruction_warnings
-from guarantee_email_agent.runlog.records import Case, CaseResult
+from guarantee_email_agent.runlog.records import Case, CaseResult, Usage
 from guarantee_email_agent.runlog.suite_manifest import MANIFEST, SuiteManifest, keep_opening, read_manifest
 from guarantee_email_agent.runlog.suite_statistics import SuiteStatistics, handling_of
 from guarantee_email_agent.runlog.views.run_report import run_and_report
@@ -225,7 +225,9 @@ def _prepare(options: EvalOptions, config: Config, resources: ExitStack) -> _Sui
     if suite.earlier is not None and (resumed := suite.earlier.run) is not None:
         suite.options = replace(options, run_id=resumed.id, started=resumed.started)
         if execution.live is not None:
-            execution.live.count_earlier(suite.earlier.usages())
+            told = resumed.facts.get("usage")
+            paid = None if told is None else as_model_usage(Usage(**told))
+            execution.live.count_earlier(suite.earlier.usages(), paid)
     is_kept = suite.recorder is not None and suite.recorder.kept is options.kept
     if baseline is not None and not is_kept:
         raise ConfigurationError("--baseline needs the run store, which cannot be used", "eval_run_not_kept")

@@ -21,6 +21,7 @@ from guarantee_email_agent.instructions.phrases import (
 REASON_ELEMENT = "hand-over"
 EXCEPTION_ELEMENT = "hand-over-exceptions"
 CONVERSATIONS = "conversations"
+FIRST_MAILS = "first-mails"
 MAX_WORDS_APART = 12
 # The reasons that code finds:
 FOLLOW_UP = "follow-up"  # a customer's further mail that is no answer to our question
@@ -47,12 +48,12 @@ _SENTENCE_END = re.compile(r"[.!?;](?=\s|$)|\n[ \t]*\n")
 class HandOverReason:
     """Why a mail is left to a person. `name` is what logs and drafts say, `description` what a person reads.
 
-    only_in_conversations: it counts in a mail that answers one of ours, and nowhere else.
+    only_in: CONVERSATIONS where it counts only in a mail that answers one of ours, FIRST_MAILS in any other.
     """
 
     name: str
     description: str
-    only_in_conversations: bool = False
+    only_in: str | None = None
 
 
 class _Part(NamedTuple):
@@ -98,8 +99,8 @@ class HandOverLexicon:
                         found.add(reason)
         if not found:
             return ()
-        counted = (each for each in self.reasons if in_conversation or not each.only_in_conversations)
-        return tuple(reason.name for reason in counted if reason.name in found)
+        elsewhere = FIRST_MAILS if in_conversation else CONVERSATIONS
+        return tuple(reason.name for reason in self.reasons if reason.name in found and reason.only_in != elsewhere)
 
 
 @lru_cache(maxsize=16)
@@ -167,9 +168,11 @@ def _parse_reason(element: Element) -> HandOverReason:
         )
     if not description:
         raise _error(element.line, f"reason '{name}' has no description. Say in a few words what it means")
-    if (where := element.attributes.get("in", CONVERSATIONS)) != CONVERSATIONS:
-        raise _error(element.line, f'reason \'{name}\' has in="{where}". Write in="{CONVERSATIONS}", or leave it out')
-    return HandOverReason(name, description, only_in_conversations="in" in element.attributes)
+    where = element.attributes.get("in")
+    if where not in (None, CONVERSATIONS, FIRST_MAILS):
+        remedy = f'Write in="{CONVERSATIONS}" or in="{FIRST_MAILS}", or leave it out'
+        raise _error(element.line, f"reason '{name}' has in=\"{where}\". {remedy}")
+    return HandOverReason(name, description, where)
 
 
 def _entries(element: Element) -> Iterator[tuple[int, str]]:

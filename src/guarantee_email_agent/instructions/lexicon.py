@@ -24,6 +24,7 @@ from guarantee_email_agent.instructions.phrases import (
     MeaningMatcher,
     Phrase,
     PhrasesOfKind,
+    TokenizedText,
     fold,
     read_phrase,
     read_phrases,
@@ -34,7 +35,7 @@ from guarantee_email_agent.utils.errors import InstructionError
 from guarantee_email_agent.utils.safe_regex import UnsafeRegexError, check_safe_regex, compile_safe_regex
 
 LabelKind = Literal["serial", "weak", "other", "example", "number", "plate"]
-CorrectionKind = Literal["next", "last", "replacement"]
+CorrectionKind = Literal["next", "last", "replacement", "withdrawal"]
 Courtesy = Literal["thanks", "request"]
 
 FAULT: Final = "<faults>"
@@ -48,7 +49,11 @@ LABEL_ELEMENTS: dict[str, LabelKind] = {
     "example-markers": "example",
 }
 PLATE_ELEMENTS: dict[str, LabelKind] = {"number-words": "number", "plate-words": "plate"}
-"""Together they label a number: "the number on the sticker"; a lexicon may lack them."""
+"""Together they label a number: "the number on the sticker"."""
+HELP_ELEMENT: Final = "helpers"
+"""What a neighbour does who only reads the number."""
+WITHDRAWAL_ELEMENT: Final = "withdrawals"
+OPTIONAL_ELEMENTS = (*PLATE_ELEMENTS, HELP_ELEMENT, WITHDRAWAL_ELEMENT)
 CORRECTION_ELEMENTS: dict[str, CorrectionKind] = {
     "retractions": "next",
     "retractions-behind": "last",
@@ -86,10 +91,12 @@ REQUIRED_ELEMENTS = (
     ABOUT_ELEMENT,
 )
 """Each stands in one file of the lexicon at least."""
-LEXICON_ELEMENTS = (*REQUIRED_ELEMENTS, *PLATE_ELEMENTS)
+LEXICON_ELEMENTS = (*REQUIRED_ELEMENTS, *OPTIONAL_ELEMENTS)
 
 _RETIRED_ELEMENT: Final = "function-words"
 """In files that an earlier version wrote: a library tells the language of a mail now, and the list is not read."""
+
+_APOSTROPHES: Final = ("'", "’")
 
 MAX_WEIGHT = 9
 
@@ -115,7 +122,8 @@ class Lexicon:
     unreadable: PhrasesOfKind[bool]
     """Whether a phrase counts behind the sentence of a number, too."""
     unsure_answers: PhrasesOfKind[None]
-    other_owners: PhrasesOfKind[None]
+    other_owners: PhrasesOfKind[bool]
+    """Whether a phrase says that somebody only helped, so that one that names an owner counts for nothing."""
     links: frozenset[str]
     owners: frozenset[str]
     back_references: frozenset[str]
@@ -129,6 +137,11 @@ class Lexicon:
     self_labelled: re.Pattern[str]
     unlabelled: re.Pattern[str]
     never: re.Pattern[str]
+
+    def denies(self, words: TokenizedText, index: int) -> bool:
+        """Whether word `index` says no, as the t of "can't" does."""
+        word = words.folded[index]
+        return word in self.denials or (word == "t" and words.gaps[index] in _APOSTROPHES)
 
 
 LexiconSource = Callable[[], Lexicon]
@@ -222,12 +235,12 @@ def _build(elements: _Elements, other_labels: Sequence[str]) -> Lexicon:
         chain(
             _parse_phrases(elements, "labels", {**LABEL_ELEMENTS, **PLATE_ELEMENTS}),
             (read_phrase(label, other_label) for label in other_labels),
-            _parse_phrases(elements, "corrections", CORRECTION_ELEMENTS),
+            _parse_phrases(elements, "corrections", {**CORRECTION_ELEMENTS, WITHDRAWAL_ELEMENT: "withdrawal"}),
             _parse_phrases(elements, "courtesies", COURTESY_ELEMENTS),
             (phrase for element, topic in by_topic for phrase in _parse_topics(element, topic)),
             _parse_phrases(elements, "unreadable", {"doubtful-signs": True, "unreadable-signs": False}),
             _parse_phrases(elements, "unsure-answers", {"unsure-answers": None}),
-            _parse_phrases(elements, "other-owners", {"other-owners": None}),
+            _parse_phrases(elements, "other-owners", {"other-owners": False, HELP_ELEMENT: True}),
             _parse_phrases(elements, None, dict.fromkeys((EXPLAINED_ELEMENT, *WORD_ELEMENTS))),
         )
     )

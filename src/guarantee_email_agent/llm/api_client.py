@@ -188,7 +188,6 @@ class ApiModel(ModelClient, ABC):
             try:
                 answer = await self._attempt(sent)
             except RefusedError as error:
-                error.details["attempts"] = attempt
                 over_limit = error.code == "llm_rate_limited"
                 pause_s = self.limiter.refused(permit, error.retry_after_s, over_limit=over_limit)
                 if refused_s + pause_s > self.max_wait_s:
@@ -196,7 +195,6 @@ class ApiModel(ModelClient, ABC):
                 place, not_before = permit.number, self.clock.monotonic() + min(pause_s, MAX_PAUSE_S)
             except LLMError as error:
                 self.limiter.unanswered()
-                error.details["attempts"] = attempt
                 asked_s = error.retry_after_s
                 wait_s = BACKOFF.delay_s(attempt) if asked_s is None else asked_s
                 if not error.retryable or attempt == MAX_ATTEMPTS or wait_s > self.max_wait_s:
@@ -224,7 +222,7 @@ class ApiModel(ModelClient, ABC):
             what = f"cannot be reached, or broke off its answer ({reason}). Check the network and "
             raise api_error("llm_unreachable", what + self._address_setting(self.llm), retryable=True) from None
         except sdk.APIStatusError as error:
-            is_free = True
+            is_free = is_refusal(error.status_code)
             raise self._status_error(error, request) from None
         except (sdk.APIResponseValidationError, json.JSONDecodeError, UnicodeDecodeError, RecursionError):
             pass
@@ -252,13 +250,10 @@ class ApiModel(ModelClient, ABC):
         override = headers.get("x-should-retry")
         is_transient = status in _RETRYABLE_STATUSES or status >= 500
         retryable = code != "llm_no_credit" and (override == "true" or (is_transient and override != "false"))
-        known: dict[str, Any] = {"status": status}
-        if error.request_id:
-            known["request_id"] = error.request_id
         wait_s = retry_after_s(headers)
         if wait_s is not None and wait_s > _LONG_WAIT_S:
             remedy = f"It asks to wait {wait_s:g} s; try again then"
-        problem = api_error(code, f"answered HTTP {status}: {api_message}. {remedy}", retryable=retryable, **known)
+        problem = api_error(code, f"answered HTTP {status}: {api_message}. {remedy}", retryable=retryable)
         if retryable and status in _REFUSED_STATUSES:
             problem = RefusedError.of(problem)
         problem.retry_after_s = wait_s
@@ -318,6 +313,11 @@ def _http_client(sdk: Any) -> Any:
         ) from None
 
 
-def api_error(code: str, what: str, *, retryable: bool = False, **details: Any) -> LLMError:
+def is_refusal(status: int) -> bool:
+    """Whether an HTTP status says that nothing was done, so that nothing is charged; what failed on the way may be."""
+    return 400 <= status < 500 or status in _REFUSED_STATUSES
+
+
+def api_error(code: str, what: str, *, retryable: bool = False) -> LLMError:
     """What an API did, as its caller is told."""
-    return LLMError(f"The model API {what}", code, details, retryable=retryable)
+    return LLMError(f"The model API {what}", code, retryable=retryable)

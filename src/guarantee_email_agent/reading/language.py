@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -9,6 +10,8 @@ from guarantee_email_agent.utils.text import has_letters
 
 MAX_CHARS: Final = 5_000
 MIN_LETTERS: Final = 20
+MIN_WORDS: Final = 4
+_WORD: Final = re.compile(r"\b[^\W\d_]{2,}\b")
 LAST_LATIN: Final = "\u024f"
 
 
@@ -33,8 +36,9 @@ def read_language(text: str) -> Language:
     except pycld2.error:  # signs that are none in UTF-8 for it
         return Language(None, 0)
     _, code, certainty, _ = found[0]
-    # A word or two may belong to many languages of the Latin script; in other scripts it does not.
-    is_enough = has_letters(text, MIN_LETTERS) or any(map(_is_of_other_script, text))
+    # A word or two, or a name, may belong to many languages of the Latin script; in other scripts it does not.
+    is_enough = has_letters(text, MIN_LETTERS) and len(_WORD.findall(text, 0, MAX_CHARS)) >= MIN_WORDS
+    is_enough = is_enough or any(map(_is_of_other_script, text))
     return Language(code, certainty) if is_reliable and is_enough and code != "un" else Language(None, 0)
 
 

@@ -12,6 +12,7 @@ from guarantee_email_agent.reading.number_tokens import NumberToken
 MAX_WORDS_TO_NUMBER = 4
 MAX_WORDS_TO_LABEL = 6
 MAX_WORDS_TO_LINK = 15
+MAX_WORDS_TO_WITHDRAWAL = 15
 MAX_CORRECTIONS = 100
 
 
@@ -27,7 +28,8 @@ class CorrectionReader:
     def apply(self, found: Mapping[int, NumberToken]) -> dict[int, NumberToken]:
         """`found` (each number by its first word) without what is taken back, and with what replaces it.
 
-        All of them stay where nothing else would be left, and where it is open which of several is replaced.
+        Where nothing else would be left, all of them are unreadable. Where it is open which of several is replaced,
+        all of them stay.
         """
         numbers, retracted = dict(found), set[str]()
         for mark in self._marks:
@@ -36,10 +38,11 @@ class CorrectionReader:
             elif mark.payload == "last":
                 if number := self._number_before(mark.first, numbers):
                     retracted.add(number.text)
-            else:
-                self._read_replacement(mark, numbers, retracted)
+            elif not self._read_replacement(mark, numbers, retracted) and mark.payload == "withdrawal":
+                ends = range(mark.first - MAX_WORDS_TO_WITHDRAWAL, mark.first + 1)
+                retracted.update([number.text for number in numbers.values() if number.end in ends][-1:])
         kept = {first: number for first, number in numbers.items() if number.text not in retracted}
-        return kept or dict(found)
+        return kept or {first: number._replace(is_read=False) for first, number in found.items()}
 
     def _read_retraction(
         self, mark: PhraseMatch[CorrectionKind], numbers: dict[int, NumberToken], retracted: set[str]
@@ -57,24 +60,25 @@ class CorrectionReader:
 
     def _read_replacement(
         self, mark: PhraseMatch[CorrectionKind], numbers: dict[int, NumberToken], retracted: set[str]
-    ) -> None:
-        """B in "A should be B", "A. Correction: B", where one number was given before.
+    ) -> bool:
+        """B in "A should be B", "A. Correction: B", where one number was given before; whether it was found.
 
         Where they do not look alike, it is open which one is meant, so that A counts as unreadable.
         """
         right = self._number_after(mark.end, sentences=2)
         if right is None:
-            return
+            return False
         before = {number.text: number for number in numbers.values() if number.first < mark.first}
         before.pop(right.text, None)
         wrong = [number for number in before.values() if number.text not in retracted]
         if len(wrong) != 1:
-            return
+            return False
         if have_similar_shape(wrong[0], right) or is_completed_by(wrong[0], right):
             numbers.setdefault(right.first, right)
             retracted.add(wrong[0].text)
         elif len(right.text) >= MIN_LENGTH:
             numbers[wrong[0].first] = wrong[0]._replace(is_read=False)
+        return True
 
     def _number_after(self, index: int, sentences: int = 1) -> NumberToken | None:
         """The number at word `index` or a few words on, past labels and words like "is" and "the".

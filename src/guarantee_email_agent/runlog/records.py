@@ -14,6 +14,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, Self
 
+from guarantee_email_agent.utils.terminal import pluralize
+from guarantee_email_agent.utils.text import cost_text, time_taken
+
 Outcome = Literal["passed", "failed", "inconclusive", "interrupted", "crashed"]
 """What a run came to. inconclusive: the rate was reached, and the proof that was asked for was not. interrupted: by a
 signal, or it was killed. crashed: it ended in an error of its own."""
@@ -153,11 +156,17 @@ class Usage(NamedTuple):
             return None
         return dict(zip(("input", "output", "cache_read", "cache_write"), self[1:5], strict=True))
 
-    def describe(self) -> str:
-        """For people: tokens and cost."""
+    def as_json(self) -> dict[str, Any]:
+        """Tokens that are not known are null."""
+        return self._asdict() | ({} if self.tokens() else dict.fromkeys(self._fields[1:5]))
+
+    def describe(self, *, waited: bool = False) -> str:
+        """For people: how many answers if that is known, tokens and cost. waited: and how long the answers took."""
         sent = self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
         tokens = f"{sent:,} tokens sent, {self.output_tokens:,} received" if self.tokens() else "tokens not known"
-        return f"{tokens}, {'cost not known' if self.cost_usd is None else f'${self.cost_usd:.4f}'}"
+        after = f" of the model after {time_taken(self.latency_ms)}" if waited else ""
+        answers = "" if not self.calls and self.cost_usd is None else f"{pluralize(self.calls, 'answer')}{after}, "
+        return f"{answers}{tokens}, {cost_text(self.cost_usd)}"
 
 
 NO_USAGE = Usage()
@@ -363,10 +372,10 @@ class Run(NamedTuple):
     the revision.
 
     number: in the store, 0 before it is there. total to invalid: cases, of which one with several repetitions passed
-    where they all did; failed includes invalid. tokens, cost_usd: of all results; where it is not known of one, 0
-    tokens, and None for the cost. mails, mails_passed: distinct mails of a suite, and of how many every copy passed;
-    None before its end, of tasks, and of runs of earlier versions. facts: what else is to be known of the run, by name,
-    as JSON can hold it.
+    where they all did; failed includes invalid. tokens, cost_usd: of all that was asked of a model; None where it is
+    not known of one result. mails, mails_passed: distinct mails of a suite, and of how many every copy passed; None
+    before its end, of tasks, and of runs of earlier versions. duration_s: None without an end. facts: what else is to
+    be known of the run, by name, as JSON can hold it.
     """
 
     id: str
@@ -388,7 +397,7 @@ class Run(NamedTuple):
     git_revision: str | None = None
     git_dirty: bool | None = None
     ended: str | None = None
-    duration_s: float = 0.0
+    duration_s: float | None = None
     outcome: Outcome | None = None
     exit_code: int | None = None
     total: int = 0
@@ -396,7 +405,7 @@ class Run(NamedTuple):
     failed: int = 0
     error: int = 0
     invalid: int = 0
-    tokens: int = 0
+    tokens: int | None = 0
     cost_usd: float | None = 0.0
     mails: int | None = None
     mails_passed: int | None = None
@@ -411,6 +420,7 @@ class Run(NamedTuple):
             **{name: json.loads(getattr(made, name) or "{}") for name in ("parameters", "options", "facts")},
             require_proof=bool(made.require_proof),
             git_dirty=None if made.git_dirty is None else bool(made.git_dirty),
+            duration_s=None if made.ended is None else made.duration_s,  # nobody wrote how long it took
         )
 
     @property
@@ -424,6 +434,15 @@ class Run(NamedTuple):
             return ""
         unknown = " (not known whether files were changed since)" if self.git_dirty is None else ""
         return f"{self.git_revision[:12]}{' with changed files' if self.git_dirty else unknown}"
+
+    @property
+    def taken(self) -> str:
+        """For people: tokens and cost; empty where nothing was asked of a model."""
+        if self.tokens == 0 and self.cost_usd == 0:
+            return ""
+        least = "at least " if self.ended is None else ""  # what is under way has not told
+        tokens = "tokens not known" if self.tokens is None else f"{least}{self.tokens:,} tokens"
+        return f"{tokens}, {cost_text(self.cost_usd)}"
 
     @property
     def state(self) -> str:

@@ -6,8 +6,6 @@ A line of the plan is `<tool> <before|after>`: before the call has an effect, or
 it yet. A line that was carried out is removed.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
@@ -43,5 +41,5 @@ async def call(self: BlockingService[Any], tool: str, work: Callable[[Any], Any]
     return await call_as_it_is(self, tool, work_between_deaths)
 
 
-BlockingService.call = call  # type: ignore[method-assign]
+BlockingService.call = call
 sys.exit(run(sys.argv[2:]))

@@ -1,7 +1,5 @@
 """What the readers of JUnit XML take: Jenkins' xunit plugin has the strictest schema, GitLab reads `file`."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -27,7 +25,7 @@ def suite(report: Any = None, **environ: str) -> ET.Element:
     [
         sample_reports.report(),
         sample_reports.report(sample_reports.hostile_case()),
-        sample_reports.report(sample_reports.case(), gate="undecided", of_run={"planned": 2, "duration_s": 1.23456}),
+        sample_reports.report(sample_reports.case(), gate="undecided", of_run={"planned": 2, "duration_s": None}),
     ],
     ids=["each kind", "hostile", "interrupted"],
 )
@@ -46,13 +44,11 @@ def test_counts_times_and_names() -> None:
         "timestamp": "2026-01-18T10:00:00",
     }
     case = written.find("testcase")
-    assert case is not None
     assert case.attrib == {"name": "valid_warranty_001", "classname": "valid-warranty", "time": "0.003"}
 
 
 def test_a_failure_has_its_reason_and_its_place() -> None:
     failure = suite().find(".//failure")
-    assert failure is not None
     assert failure.get("message") == "response_body_contains: missing phrase 'type plate'"
     assert failure.text == (
         "response_body_contains: missing phrase 'type plate'\n  expected: 'type plate'\n"
@@ -64,7 +60,6 @@ def test_a_failure_has_its_reason_and_its_place() -> None:
 
 def test_an_invalid_file_is_an_error() -> None:
     error = suite().find(".//error")
-    assert error is not None
     assert error.get("type") == "invalid"
 
 
@@ -92,11 +87,9 @@ def test_text_that_xml_cannot_hold_is_written_out() -> None:
     failed = sample_reports.Check("crash", "\x00\x1b \ud800 \uffff <&> 日本")
     case = sample_reports.case(passed=False, file="", response=None, checks=(failed,))
     failure = suite(sample_reports.report(case)).find(".//failure")
-    assert failure is not None
     assert failure.text == "crash: \\x00\\x1b \\ud800 \\uffff <&> 日本"
 
 
 def test_what_a_judge_printed_is_output() -> None:
     printed = suite(sample_reports.report(sample_reports.case(judgement={"output": "a\nb\n"}))).find(".//system-out")
-    assert printed is not None
     assert printed.text == "a\nb\n"

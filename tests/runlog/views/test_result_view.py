@@ -1,7 +1,5 @@
 """One stored result as people and machines see it."""
 
-from __future__ import annotations
-
 import io
 import json
 from typing import Any
@@ -204,6 +202,24 @@ def test_a_run_that_goes_on_says_so_with_what_ran_until_now(runs: StoredRuns) ->
     writer.add(result(1))
     assert run_shown(runs)[0].endswith(", going on, 1/1 (100%), 1 of 2 ran")
     writer.finish(ended("interrupted", 130))
+
+
+@pytest.mark.parametrize(
+    ("usage", "said"),
+    [
+        (Usage(1, 10, 5, cost_usd=0.5), "Model: , at least 15 tokens, $0.5000"),
+        (Usage(1, 10, 5, cost_usd=None), "Model: , at least 15 tokens, cost not known"),
+        (Usage(cost_usd=None), "Model: , tokens not known, cost not known"),
+    ],
+)
+def test_what_is_not_known_to_have_been_taken_is_not_nothing(runs: StoredRuns, usage: Usage, said: str) -> None:
+    writer = runs.begin(1, at_once=True)
+    writer.add(paid := result(1, usage=usage))
+    assert run_shown(runs)[2] == said  # what is under way comes on top
+    writer.finish(ended("passed", 0))
+    assert run_shown(runs)[2] == said.replace("at least ", "")
+    tokens = json_result(stored_run(), paid)["usage"]["input_tokens"]
+    assert (tokens, "tokens not known, cost" in shown(paid)) == ((10, False) if usage.calls else (None, True))
 
 
 def test_what_did_not_run_is_named_until_it_has(runs: StoredRuns) -> None:

@@ -1,7 +1,5 @@
 """Servers that others wrote, from npm, by mappings: a database, a list of tasks, a mailbox. All of it on loopback."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import AsyncIterator, Callable
@@ -15,10 +13,7 @@ from postgresql import LedgerSql
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.services.ports import parse_ticket_id
-from guarantee_email_agent.services.services import (
-    create_ticketing_client,
-    create_warranty_client,
-)
+from guarantee_email_agent.services.services import create_ticketing_client, create_warranty_client
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import MCPConnectionError
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -186,11 +184,7 @@ class TestChangedServer:
             await warranty.test_connection()
         assert [
             line.partition(": ")[0].rpartition("check_warranty.")[2] for line in caught.value.message.splitlines()
-        ] == [
-            "arguments.serial_number",
-            "result.status",
-            "result.expiration_date",
-        ]
+        ] == ["arguments.serial_number", "result.status", "result.expiration_date"]
 
     async def expect_outage(self, warranty: LookUpClient, field: str) -> None:
         error = await failure(warranty.check_warranty("SN-2"))

@@ -1,7 +1,5 @@
 """A session with real server processes, among them some that do what servers should not."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os
@@ -280,7 +278,6 @@ class TestEnd:
         agent = subprocess.Popen(
             [sys.executable, str(HERE / "careless_agent.py"), end], stdout=subprocess.PIPE, text=True, encoding="utf-8"
         )
-        assert agent.stdout is not None
         with agent, agent.stdout:
             pid = int(agent.stdout.readline())
             if end != "return":

@@ -1,7 +1,5 @@
 """What counts as the same number, and which columns are used."""
 
-from __future__ import annotations
-
 import os
 import resource
 from collections.abc import Iterator, Mapping
@@ -85,7 +83,7 @@ class TestRecords:
 
     @pytest.mark.parametrize("status", ["valid", "expired"])
     def test_count_as_they_say_whatever_the_date(self, status: str) -> None:
-        assert WarrantyRecord("SN-1", date(2020, 1, 1), None, status).status_on(date(2010, 1, 1)) == status  # type: ignore[arg-type]
+        assert WarrantyRecord("SN-1", date(2020, 1, 1), None, status).status_on(date(2010, 1, 1)) == status
 
 
 class TestProblems:

@@ -1,7 +1,5 @@
 """One history: letters come, agents work on them and die, services fail, people and administrators join in."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
@@ -249,7 +247,6 @@ class History:
         stand still before it.
         """
         process = CURRENT_PROCESS.get()
-        assert process is not None
         self._draw_steering()
         fault = self._draw_fault()
         if fault == "repeat" and not repeatable:
@@ -267,7 +264,6 @@ class History:
     def _on_thread(self, name: str, arguments: Sequence[Any], effect: Callable[[], Any]) -> asyncio.Future[Any]:
         """A call of the ledger: it goes on where the coroutine that waits for it is cancelled."""
         process = CURRENT_PROCESS.get()
-        assert process is not None
         lost = self.administration.lost_ledgers
         self._draw_steering()
         fault = self._draw_fault()

@@ -37,10 +37,10 @@ def as_junit(report: Report, environ: Mapping[str, str] | None = None) -> Iterat
         suite.add_property(name, printable(value))
     if report.run.started:
         suite.timestamp = report.run.started.removesuffix("Z")
-    suite.time = round(report.run.duration_s, 3)
     document = junitparser.JUnitXml(f"guarantee-email-agent {report.run.command}")
+    if report.run.duration_s is not None:
+        suite.time = document.time = round(report.run.duration_s, 3)
     document.add_testsuite(suite)
-    document.time = suite.time
     before, after = _PLACE.split(_xml(document), 1)
     yield b"<?xml version='1.0' encoding='UTF-8'?>\n" + before
     for case in report.cases:
