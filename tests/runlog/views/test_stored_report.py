@@ -39,7 +39,7 @@ def written(runs: StoredRuns, ran: int) -> Any:
 def test_what_eval_writes_reads_back_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     suite = KeptSuite(tmp_path / "suite")
     suite.write(1)
-    suite.write(2, failing)
+    path = suite.write(2, failing)
     suite.write(3, broken)
     kept: list[CaseResult] = []
     write = RunWriter._write
@@ -54,7 +54,11 @@ def test_what_eval_writes_reads_back_as_it_was(tmp_path: Path, monkeypatch: pyte
     assert (passed.verdict, failed.verdict, invalid.verdict) == ("passed", "failed", "invalid")
     assert (passed.language, passed.file) == ("en", str(suite.folder / "valid_warranty_001.yaml"))
     assert passed.request["subject"] == "Warranty status inquiry"
-    assert [check.name for check in failed.failed_checks] == ["response_body_contains"]
+    (check,) = failed.failed_checks
+    assert (check.name, check.reason) == ("response_body_contains", "missing phrase 'no such phrase'")
+    assert (check.expected, check.actual[:7]) == ("'no such phrase'", "'Hello,")
+    assert (failed.source, "processing_time_ms" in failed.response) == (path.read_bytes(), False)
+    assert failed.response["ticket_fields"]["serial_number"] == "SN12345"
     assert (invalid.request, invalid.response, invalid.failed_checks[0].name) == (None, None, "Invalid eval file")
 
 
