@@ -197,7 +197,7 @@ class Nearest(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a result stands in a run store: its id, and number and id of its run.
+    """Where a result stands in a run store: its id; number and id of its run, and when that began, ISO 8601.
 
     input_set: as `RunStore.inputs` takes it; None where nobody knows on what it depended. source_hash: SHA-256. source,
     response, judgement: by which contents of one store are told apart.
@@ -206,6 +206,7 @@ class Place(NamedTuple):
     id: int = 0
     run: int = 0
     run_id: str = ""
+    started: str = ""
     input_set: int | None = None
     source_hash: bytes | None = None
     source: int | None = None

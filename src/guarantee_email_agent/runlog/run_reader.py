@@ -57,8 +57,8 @@ _RUN_TABLES: Final = """runs LEFT JOIN distinct_mails ON distinct_mails.run = ru
     LEFT JOIN run_facts ON run_facts.run = runs.number"""
 _RESULT_COLUMNS: Final = f"""cases.name, results.position, results.verdict, results.repetition, cases.category,
     cases.language, cases.description, results.duration_ms, step_times.milliseconds, taken_over.run, mails.digest,
-    {_USAGE}, results.id, results.run, runs.id, results.input_set, of_source.hash, results.source, results.response,
-    results.judgement"""
+    {_USAGE}, results.id, results.run, runs.id, runs.started, results.input_set, of_source.hash, results.source,
+    results.response, results.judgement"""
 _RESULT_TABLES: Final = """results JOIN runs ON runs.number = results.run JOIN cases ON cases.id = results.case_id
     LEFT JOIN blobs AS of_source ON of_source.id = results.source
     LEFT JOIN step_times ON step_times.result = results.id LEFT JOIN taken_over ON taken_over.result = results.id
@@ -432,11 +432,6 @@ class RunStore:
             )
             for name, reason, count in self.rows(query, (run.number, limit))
         ]
-
-    def started(self, results: Iterable[CaseResult]) -> dict[int, str]:
-        """When the runs of these results began, by their numbers."""
-        numbers = ", ".join(str(each.place.run) for each in results)
-        return dict(self.rows(f"SELECT number, started FROM runs WHERE number IN ({numbers})"))  # noqa: S608 - numbers
 
     def page_of_results(
         self, run: Run, which: ResultFilter = ALL_RESULTS, page: int = 1, limit: int = 50

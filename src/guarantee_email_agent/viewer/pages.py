@@ -285,8 +285,7 @@ def result_page(request: Request) -> Response:
         results = store.find_case(run, request.path_params["name"])
         shown = [(result, list(sections(result))) for result in map(with_record, results[:_REPETITIONS])]
         history = store.history(results[0].name, limit=_HISTORY)
-        started = store.started(history)
-        return site.page("result.html.jinja", run=run, results=results, shown=shown, history=history, started=started)
+        return site.page("result.html.jinja", run=run, results=results, shown=shown, history=history)
 
 
 def _chart(store: RunStore, runs: Sequence[Run]) -> HistoryChart | None:
