@@ -7,10 +7,10 @@ import os
 import re
 import signal
 from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from mail_servers import MailServers, missing
 
 from guarantee_email_agent.utils.logging import ROOT
 
@@ -46,15 +46,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that runs us in the background has us ignore Ctrl-C, and every program that we start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-if TYPE_CHECKING:
-    from mail_servers import MailServers
-
 
 @pytest.fixture(scope="session")
 def running_mail_servers() -> Iterator[MailServers]:
     """Dovecot and Postfix, started once; use `mail_servers`."""
-    from mail_servers import MailServers, missing
-
     if reason := missing():
         pytest.skip(f"no mail servers: {reason}")
     with MailServers() as servers:

@@ -41,6 +41,20 @@ def test_bad_usage_is_one_line_and_ends_in_2(arguments: list[str], says: str, ru
     assert "--help" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["eval", "--max-cost", "1"],
+        ["eval", "--max-cost", "1", "--llm", "replay", "--agent", "command:true"],
+        ["grade", "tasks", "--answer", "1", "--max-cost", "1"],
+    ],
+)
+def test_a_limit_of_cost_where_nothing_is_paid_for_is_refused(arguments: list[str], run: Run) -> None:
+    done = run(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r".*: --max-cost limits what an API takes.* Add --llm live or record, .*\n", done.stderr)
+
+
 def test_without_a_command_help_is_printed_and_it_ends_in_2(run: Run) -> None:
     done = run()
     assert (done.returncode, done.stdout, done.stderr) == (2, "", run("--help").stdout)

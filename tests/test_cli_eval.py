@@ -18,9 +18,6 @@ from command_line import LIST_MODULES, MODULE, NEVER_OFFLINE, TIMEOUT_S, Run, Wr
 ROOT = Path(__file__).parents[1]
 
 
-# Exit codes ----------------------------------------------------------------------------------------------------------
-
-
 NO_NETWORK = """
 import os, sys
 
@@ -95,9 +92,6 @@ def test_a_model_that_cannot_answer_ends_in_2_before_anything_runs(mode: str, ru
     assert len(done.stderr.splitlines()) == 1
 
 
-# What goes where -----------------------------------------------------------------------------------------------------
-
-
 def test_results_go_to_stdout_and_nothing_else_does(run: Run, suite: WriteSuite) -> None:
     done = run("eval", "--eval-dir", suite(1), "--verbose")
     assert done.stdout.startswith("Running evaluation suite... (1 scenario)\n✓ ")
@@ -161,9 +155,6 @@ def test_a_log_file_that_cannot_be_written_is_a_configuration_error(run: Run, tm
     assert "logging.file: cannot write" in done.stderr
 
 
-# Terminals and streams -----------------------------------------------------------------------------------------------
-
-
 def on_a_terminal(arguments: Sequence[str | Path], folder: Path, **env: str) -> str:
     """What the program writes to a terminal that is its stdout."""
     ours, theirs = pty.openpty()
@@ -212,9 +203,6 @@ def test_an_encoding_without_the_signs_gets_ascii(run: Run, suite: WriteSuite) -
     assert "[FAIL] Eval failed (<99% threshold)" in done.stdout
 
 
-# Ctrl-C --------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_ctrl_c_ends_with_a_partial_summary(jobs: str, suite: WriteSuite, tmp_path: Path) -> None:
     folder = suite(300)
@@ -231,7 +219,6 @@ def test_ctrl_c_ends_with_a_partial_summary(jobs: str, suite: WriteSuite, tmp_pa
             start_new_session=True,
         ) as child,
     ):
-        assert child.stdout
         first_lines = [child.stdout.readline() for _ in range(3)]
         os.killpg(child.pid, signal.SIGINT)  # as a terminal does, to every process of the group
         printed = "".join(first_lines) + child.stdout.read()
@@ -244,8 +231,6 @@ def test_ctrl_c_ends_with_a_partial_summary(jobs: str, suite: WriteSuite, tmp_pa
     assert 2 <= int(match[1]) < 300
     assert "Eval passed" not in printed
 
-
-# Start-up ------------------------------------------------------------------------------------------------------------
 
 NOT_FOR_A_PLAIN_SUITE = {
     "asyncio",

@@ -197,7 +197,6 @@ class TestFolder:
         command = [sys.executable, "-u", *MODULE[1:], "grade", task.parent, "--results", results]
         command += ["--jobs", jobs, "--json", tmp_path / "r.json"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-            assert process.stdout
             assert process.stdout.readline() == b"Grading 3 results...\n"
             assert process.stdout.readline().decode() == "✓ seven: said '42'\n"
             process.send_signal(signal.SIGINT)

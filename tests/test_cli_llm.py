@@ -100,7 +100,6 @@ def test_an_environment_without_a_way_out_is_one_line_that_names_the_variable(
 
 
 def test_an_interrupted_recording_keeps_the_scenarios_that_are_complete(desk: LiveDesk) -> None:
-    pytest.importorskip("anthropic", reason="anthropic is not installed: uv sync --group ci")
     desk.server.replies = [
         INTERPRETED,
         INTERPRETED,
@@ -124,7 +123,6 @@ def test_an_interrupted_recording_keeps_the_scenarios_that_are_complete(desk: Li
 
 
 def test_what_is_answered_within_the_grace_is_kept_and_not_paid_for_again(desk: LiveDesk) -> None:
-    pytest.importorskip("anthropic", reason="anthropic is not installed: uv sync --group ci")
     let_go = threading.Event()
     body = answer(tool_call("choose_sentences", {"ids": []})).body
     desk.server.replies = [INTERPRETED, INTERPRETED, INTERPRETED, Reply(body, held_until=let_go), INTERPRETED]
@@ -145,7 +143,6 @@ def test_what_is_answered_within_the_grace_is_kept_and_not_paid_for_again(desk: 
 
 
 def test_a_run_that_was_stopped_for_its_cost_goes_on_with_a_higher_limit(desk: LiveDesk) -> None:
-    pytest.importorskip("anthropic", reason="anthropic is not installed: uv sync --group ci")
     stopped = desk.run("--llm", "live", "--max-cost", "0.0003")
     assert stopped.returncode == 4
     assert "Stopped: 1 of 3 scenarios ran, the gate is not decided: " in stopped.stdout
@@ -157,7 +154,6 @@ def test_a_run_that_was_stopped_for_its_cost_goes_on_with_a_higher_limit(desk: L
 
 
 def test_stderr_that_closes_ends_no_run(desk: LiveDesk) -> None:
-    pytest.importorskip("anthropic", reason="anthropic is not installed: uv sync --group ci")
     desk.server.replies = [error_reply(400)]
     read, write = os.pipe()
     os.close(read)
@@ -177,12 +173,10 @@ def test_stderr_that_closes_ends_no_run(desk: LiveDesk) -> None:
 
 
 def _next_line(process: subprocess.Popen[str]) -> str:
-    assert process.stderr is not None
     return process.stderr.readline()
 
 
 def test_a_dead_api_is_a_failed_suite_that_says_why(desk: LiveDesk) -> None:
-    pytest.importorskip("anthropic", reason="anthropic is not installed: uv sync --group ci")
     desk.server.stop()
     done = desk.run("--llm", "live")
     assert done.returncode == 4

@@ -64,8 +64,7 @@ class Screen:
 
 
 def report_of(desk: LiveDesk) -> dict[str, Any]:
-    report: dict[str, Any] = json.loads((desk.folder / "report.json").read_bytes())
-    return report
+    return json.loads((desk.folder / "report.json").read_bytes())
 
 
 @pytest.mark.parametrize("options", [(), ("--fail-fast",), ("--jobs", "3"), ("--jobs", "3", "--fail-fast")])
@@ -176,4 +175,4 @@ def choose(server: MessagesServer, replies: dict[str, Reply], otherwise: Reply) 
         server.replies = [next((reply for word, reply in replies.items() if word in words), otherwise)]
         return take(request, headers)
 
-    server.take = chosen  # type: ignore[method-assign]
+    server.take = chosen

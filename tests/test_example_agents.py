@@ -63,7 +63,6 @@ def test_it_passes_as_a_service(folder: Path) -> None:
     command = [sys.executable, "calendar/calendar_http.py"]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as service:
         try:
-            assert service.stdout is not None
             address = service.stdout.readline().strip()
             assert judged(folder, address, suite="calendar/scenarios") == {key: [] for key in BOOKINGS}
         finally:

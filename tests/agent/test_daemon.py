@@ -75,8 +75,7 @@ class TestDrain:
     def test_mails_that_cannot_be_read_hold_up_no_other(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, *(f"bad{number}" for number in range(10)), "good0", "good1")
         inbox.mailbox.withheld = {name for name in inbox.mailbox.mails if name.startswith("bad")}
-        worker = inbox.daemon.worker
-        inbox.daemon.worker = replace(worker, settings=replace(worker.settings, concurrency=1))
+        inbox.configure(concurrency=1)
         assert not inbox.drain()
         assert (inbox.daemon.standing.finished, len(inbox.daemon.queue.unfinished)) == ({"answered": 2}, 10)
         assert len(inbox.observer.results) == 12
@@ -97,9 +96,7 @@ class TestDrain:
         keys = {name: content_identity(f"place the inbox {name}".encode(), KEY) for name in inbox.mailbox.mails}
         for name in ("second", "first"):
             ledger.claim(keys[name], location_key=keys[name], owner="gone:1", lease_s=0)
-        inbox.daemon.worker = replace(
-            inbox.daemon.worker, settings=replace(inbox.daemon.worker.settings, concurrency=1)
-        )
+        inbox.configure(concurrency=1)
         assert inbox.drain()
         assert list(inbox.mailbox.marks) == ["third", "second", "first"]
 
@@ -163,9 +160,9 @@ class TestObservedMails:
     def test_one_that_a_person_gave_back_is_looked_at_anew(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, "first")
         worker = inbox.daemon.worker
-        settings = replace(worker.settings, mode="observe", poll_interval_s=0.05)
         processor = replace(worker.processor, policy=AnswerPolicy("observe"))
-        inbox.daemon.worker = replace(worker, settings=settings, processor=processor)
+        inbox.daemon.worker = replace(worker, processor=processor)
+        inbox.configure(mode="observe", poll_interval_s=0.05)
         mail_key = mail_identity(parse_email(inbox.mailbox.mails["first"]), KEY)
         location_key = key_of_location(worker.mailbox_name, "first", KEY)
         ledger.claim(mail_key, location_key=location_key, owner="another:1", lease_s=60.0)
@@ -240,8 +237,7 @@ class TestAnotherLedger:
     def inbox(self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Inbox:
         monkeypatch.setattr("guarantee_email_agent.agent.daemon.OWNER_CHECK_S", 0.05)
         inbox = Inbox(ledger)
-        worker = inbox.daemon.worker
-        inbox.daemon.worker = replace(worker, settings=replace(worker.settings, poll_interval_s=3600, concurrency=1))
+        inbox.configure(poll_interval_s=3600, concurrency=1)
         return inbox
 
     def owned_by_another(self, inbox: Inbox, when: Callable[[], bool]) -> None:
@@ -281,8 +277,7 @@ class TestAnotherLedger:
             await inbox.answered()
 
         inbox.daemon._require_ours = require_ours
-        worker = inbox.daemon.worker
-        inbox.daemon.worker = replace(worker, settings=replace(worker.settings, poll_interval_s=0.05))
+        inbox.configure(poll_interval_s=0.05)
         inbox.run_until(known_again())
 
 

@@ -1,32 +1,37 @@
 """Agents killed with SIGKILL while they work: afterwards one reply and one ticket for every mail.
 
 What only real processes can show: that what was written is there for the next one. Simulated histories kill at every
-call there is (tests/support/simulation), so each effect dies here where most is at stake.
+call there is (tests/support/simulation), so each effect dies here where most is at stake. The last one moves mails into
+folders in place of keywords: Dovecot behind a proxy that behaves as Exchange does.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import re
+import secrets
 import signal
+import subprocess
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import pytest
 from company import ADDRESS, Company
+from exchange_imap import AS_EXCHANGE, refuse_keywords
+from mail_servers import MailServers
 from mailbox_in_memory import mail
+from tcp_proxy import TcpProxy
 from waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
-if TYPE_CHECKING:
-    from mail_servers import MailServers
 
 PROGRAM = Path(__file__).parent / "programs" / "killed_agent.py"
 DEATHS = int(os.environ.get("KILL_TEST_DEATHS", "3"))
@@ -59,13 +64,13 @@ def die_at_every_step(company: Company, plan: Path) -> None:
     assert plan.read_text() == ""
 
 
-def die_at_any_moment(company: Company, times: int, receive_five: Callable[[int], None]) -> None:
+def die_at_any_moment(company: Company, times: int, receive: Callable[[str], object]) -> None:
     """Each agent gets five mails more, and is killed some milliseconds after its first answer."""
     moments = random.Random(20260118)
-    for number in range(times):
-        receive_five(5 * number)
+    for agents in range(times):
+        for letter in "abcde":
+            receive(f"mail{agents}{letter}")
         agent = company.start()
-        assert agent.stdout is not None
         for line in agent.stdout:
             if "Email answered" in line:
                 break
@@ -144,28 +149,7 @@ class TestMaildir:
         assert set(written.values()) == {1}
         assert (len(written), counts["to answer"]) == (counts["answered"] + counts["drafted"], 0)
 
-    def test_three_agents_store_each_draft_once(self, company: Company) -> None:
-        company.configure(agent={**self.AGENT, "mode": "drafts"})
-        agents = [company.start() for _ in range(3)]
-        for number in range(40):
-            company.receive(f"mail{number:02d}")
-        wait_until(lambda: company.inbox_counts()["drafted"] == 40)
-        company.stop(*agents)
-        assert sorted(answered_mails(drafts(company)).values()) == [1] * 40
-
-    def test_killed_at_any_moment(self, company: Company) -> None:
-        company.configure(agent=self.AGENT)
-
-        def receive_five(first: int) -> None:
-            for number in range(first, first + 5):
-                company.receive(f"mail{number:02d}")
-
-        die_at_any_moment(company, DEATHS, receive_five)
-        finish(company)
-
-        assert_one_for_each(company, company.replies(), 5 * DEATHS)
-
-    def test_killed_while_another_program_takes_the_replies(self, company: Company) -> None:
+    def test_killed_at_any_moment_while_another_program_takes_the_replies(self, company: Company) -> None:
         company.configure(agent=self.AGENT)
         taken: list[str] = []
         done = threading.Event()
@@ -176,14 +160,10 @@ class TestMaildir:
                     taken.append(file.read_text())
                     file.unlink()
 
-        def receive_five(first: int) -> None:
-            for number in range(first, first + 5):
-                company.receive(f"mail{number:02d}")
-
         with ThreadPoolExecutor(1) as threads:
             taking = threads.submit(take)
             try:
-                die_at_any_moment(company, 2 * DEATHS, receive_five)
+                die_at_any_moment(company, 2 * DEATHS, company.receive)
                 finish(company)
                 wait_until(lambda: not company.replies())
             finally:
@@ -237,12 +217,71 @@ class TestImap:
         self, company: Company, mail_servers: MailServers, mailbox: dict[str, object]
     ) -> None:
         company.configure(mailbox=mailbox, agent=self.AGENT)
-
-        def receive_five(first: int) -> None:
-            mail_servers.deliver(*(mail(f"mail{number}") for number in range(first, first + 5)))
-
-        die_at_any_moment(company, DEATHS, receive_five)
+        die_at_any_moment(company, DEATHS, lambda name: mail_servers.deliver(mail(name)))
         finish(company)
         mail_servers.wait_until_sent()
 
         assert_one_for_each(company, [raw.decode() for raw in mail_servers.sent_to_customers()], 5 * DEATHS)
+
+
+class ExchangeDesk:
+    """A company whose mailbox is behind the proxy."""
+
+    def __init__(self, company: Company, servers: MailServers) -> None:
+        self.company = company
+        self._is_killing = self._carries_out = False
+        self._agent: subprocess.Popen[str] | None = None
+        self.proxy = TcpProxy(servers.imap_port, self._passes, AS_EXCHANGE, self._answer)
+        company.configure(
+            mailbox={
+                "from_address": ADDRESS,
+                "imap": {"host": "localhost", "port": self.proxy.port, "security": "none"},
+                "smtp": {"host": "localhost", "port": servers.smtps_port},
+                "copy_wait_s": 2,
+            },
+            agent={"poll_interval_s": 0.2, "mail_budget_s": 6, "max_attempts": 50},
+        )
+
+    def _answer(self, request: bytes) -> bytes | None:
+        return b"" if not self._carries_out and self._kills(request) else refuse_keywords(request)
+
+    def _passes(self, request: bytes) -> bool:
+        return not self._kills(request)
+
+    def _kills(self, request: bytes) -> bool:
+        """Whether it is the command to move a mail, at which the agent dies."""
+        is_fatal = self._is_killing and request.split()[1:2] == [b"UID"] and b"Answered" in request
+        if is_fatal and self._agent is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._agent.pid, signal.SIGKILL)
+        return is_fatal
+
+    def die_at_a_move(self, *, carries_out: bool) -> None:
+        """carries_out: whether the mail server does so before."""
+        self._carries_out = carries_out
+        self._agent = self.company.start()
+        self._is_killing = True
+        _, err = self._agent.communicate(timeout=90)
+        assert self._agent.returncode == -signal.SIGKILL, err
+        self._is_killing = False
+
+
+def test_killed_at_every_step_of_a_move(
+    company: Company, mail_servers: MailServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IMAP_PASSWORD", mail_servers.password)
+    monkeypatch.setenv("LEDGER_KEY", secrets.token_hex())
+    monkeypatch.setenv("SSL_CERT_FILE", str(mail_servers.ca_file))
+    desk = ExchangeDesk(company, mail_servers)
+    with desk.proxy:
+        for number, carries_out in enumerate((False, True)):
+            mail_servers.put("INBOX", mail(f"mail{number}"))
+            desk.die_at_a_move(carries_out=carries_out)
+        wait_until(lambda: company.run("run", "--once").returncode == 0, 60)
+        counts = company.inbox_counts()
+    mail_servers.wait_until_sent()
+    sent = "\n".join(raw.decode() for raw in mail_servers.sent_to_customers())
+    replies = Counter(re.findall(r"^In-Reply-To: (<[^>]*>)\r?$", sent, re.MULTILINE))
+    assert (len(replies), set(replies.values()), company.tickets()) == (2, {1}, 2)
+    assert (counts["answered"], counts["to answer"]) == (2, 0)
+    assert len(mail_servers.folder("guarantee-email-agent.Answered")) == 2

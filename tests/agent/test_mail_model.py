@@ -82,7 +82,7 @@ def test_mails_beyond_the_limit_ask_nothing_also_after_a_restart(ledger: Ledger,
     ask(model, ledger, times=2)
     with closing(open_ledger(str(tmp_path / "ledger.db"), key=KEY, now=lambda: clock.now)) as other:
         assert other.costs.today() == pytest.approx(3.0)
-        with pytest.raises(LLMError, match=r"llm\.max_cost_per_day is reached: 3\.00 USD") as caught:
+        with pytest.raises(LLMError, match=r"llm\.max_cost_per_day is reached: 3\.0000 USD") as caught:
             ask(model, other)
     assert (caught.value.code, model.calls) == (OVER_COST_LIMIT, 2)
 
@@ -261,8 +261,5 @@ def test_no_other_request_and_no_other_mail_gets_a_kept_answer() -> None:
 
 
 class _Echo(ModelClient):
-    def __init__(self, fallback_reason: LLMError | None = None) -> None:
-        self._fallback_reason = fallback_reason
-
     async def create(self, **request: Any) -> Any:
-        return SimpleNamespace(said="".join(request["messages"]), fallback_reason=self._fallback_reason)
+        return SimpleNamespace(said="".join(request["messages"]))

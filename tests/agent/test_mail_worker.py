@@ -85,27 +85,42 @@ class TestMailsThatCannotBeRead:
         assert agent.work("one").disposition == "failed"  # it alone fails now, as where the other one was deleted
 
 
+each_failure = pytest.mark.parametrize(
+    ("code", "outage"),
+    [("mail_recipient_deferred", False), ("warranty_api_malformed", False), ("mail_unavailable", True)],
+)
+
+
+def fail(agent: AgentInMemory, code: str, times: int = 1, *, outage: bool = False) -> None:
+    """The next calls of the service that the code names."""
+    errors: list[Exception] = [integration_error(code, outage=outage) for _ in range(times)]
+    if code.startswith("mail_"):
+        agent.mailbox.errors["send"] = errors
+    else:
+        agent.warranties.errors = errors
+
+
 class TestOneMailOrItsService:
-    @pytest.mark.parametrize(("code", "outage"), [("mail_recipient_deferred", False), ("mail_unavailable", True)])
+    @each_failure
     def test_a_mail_that_alone_cannot_be_answered_ends_with_a_person(
         self, agent: AgentInMemory, code: str, outage: bool
     ) -> None:
         agent.mailbox.mails = {name: mail(name) for name in ("bad", *(f"good{number}" for number in range(4)))}
         found = []
         for number in range(4 if outage else 3):
-            agent.mailbox.errors["send"] = [integration_error(code, outage=outage)]
+            fail(agent, code, outage=outage)
             found.append(agent.work("bad").disposition)
             assert agent.work(f"good{number}").disposition == "answered"
             agent.now += 60 * MINUTE
         # Of an outage, the first failure tells nothing.
         assert found == (["outage"] if outage else []) + ["failed"] * 2 + ["quarantined"]
 
-    @pytest.mark.parametrize(("code", "outage"), [("mail_recipient_deferred", False), ("mail_unavailable", True)])
+    @each_failure
     def test_no_mail_uses_up_a_try_where_none_can_be_answered(
         self, agent: AgentInMemory, code: str, outage: bool
     ) -> None:
         agent.mailbox.mails = {name: mail(name) for name in ("one", "two")}
-        agent.mailbox.errors["send"] = [integration_error(code, outage=outage) for _ in range(7)]
+        fail(agent, code, 7, outage=outage)
         agent.work("one")
         for name in ("two", "one") * 3:
             assert agent.work(name).disposition == ("outage" if outage else "waiting")
@@ -117,7 +132,7 @@ class TestOneMailOrItsService:
         self, agent: AgentInMemory, answers: bool
     ) -> None:
         agent.mailbox.mails = {name: mail(name) for name in ("one", "two")}
-        agent.mailbox.errors["send"] = [integration_error("mail_recipient_deferred")] * 100
+        fail(agent, "mail_recipient_deferred", 100)
         agent.mailbox.errors["test_connection"] = [] if answers else [integration_error("mail_unavailable")] * 100
         found = set()
         for _ in range(40):

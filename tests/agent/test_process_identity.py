@@ -29,7 +29,6 @@ def other() -> Iterator[subprocess.Popen[str]]:
 
 
 def name_of(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
     return process.stdout.readline().strip()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import re
 import shutil
 from itertools import count
 from pathlib import Path
@@ -139,16 +140,27 @@ def test_a_changed_suite_waits_for_its_evaluation(project: Project, caplog: pyte
     below = project.suite.folder / "more"
     below.mkdir()
     ScenarioFolder(below, project.config()).write(2)
+    (below / "judge.py").write_text("import helper\n")
+    (below / "helper.py").write_text("")
     project.evaluate()
     assert project.checked() == "✓ Evaluation: passed (run-1)"
-    for change, of, text in ("changed", "002", "# new\n"), ("added", "003", "x: 1\n"), ("removed", "002", None):
-        file = below / f"valid_warranty_{of}.yaml"
+    for change, kind, of, text in (
+        ("changed", "scenario", "valid_warranty_002.yaml", "# new\n"),
+        ("added", "scenario", "valid_warranty_003.yaml", "x: 1\n"),
+        ("removed", "scenario", "valid_warranty_002.yaml", None),
+        ("changed", "judge", "helper.py", "import os, yaml\nx = os.environ['X']\n"),
+        ("removed", "judge", "judge.py", None),
+        ("added", "judge", "further.py", "x = 1\n"),
+        ("added", "server", "servers/crm.yaml", "x: 1\n"),
+    ):
+        file = below / of
+        file.parent.mkdir(exist_ok=True)
         before = file.read_text() if file.exists() else None
         file.unlink(missing_ok=True)
         if text is not None:
             file.write_text((before or "") + text)
-        said = f"out of date (run-1, {change} scenario: valid_warranty_{of})"
-        assert said in project.checked()
+        name = file.stem if kind == "scenario" else f"more/{of}"
+        assert re.search(rf"out of date \(run-1, .*{change} {kind}: {re.escape(name)}\b", project.checked())
         assert "`run` goes on with the files that passed in run-1" in project.checked()
         file.unlink(missing_ok=True)
         if before is not None:

@@ -181,11 +181,7 @@ def test_a_short_outage_is_no_error_and_a_long_one_is_told_once_an_hour(desk: De
             {"code": "mail_unavailable", "listing": True},
             "1 mail waited when the inbox was last listed; what came since is not known",
         ),
-        (
-            1,
-            {"code": OVER_COST_LIMIT},
-            "Mails are handed over until 0:00 UTC, or until llm.max_cost_per_day is raised",
-        ),
+        (1, {"code": OVER_COST_LIMIT}, "Mails are handed over until 0:00 UTC, or until llm.max_cost_per_day is raised"),
     ],
 )
 def test_what_follows_from_it(

@@ -47,10 +47,7 @@ def test_an_option_that_says_nothing_is_told_in_a_line(option: str, said: str) -
         ({"memory_mb": 8192}, "memory_mb asks for 8192, and 2048 is allowed. Pass --allow memory_mb=8192"),
         ({"time_s": 7200.5}, "time_s asks for 7200.5, and 7200 is allowed. Pass --allow time_s=7201"),
         ({"files": 3_000_000}, "files asks for 3000000, and 200000 is allowed. Pass --allow files=3000000"),
-        (
-            {"network": True},
-            "network is true, which is not allowed. Pass --allow network",
-        ),
+        ({"network": True}, "network is true, which is not allowed. Pass --allow network"),
     ],
 )
 def test_what_is_asked_for_beyond_is_told_with_the_option(asked: Mapping[str, bool | float], said: str | None) -> None:
@@ -60,6 +57,5 @@ def test_what_is_asked_for_beyond_is_told_with_the_option(asked: Mapping[str, bo
 def test_the_options_it_names_are_enough() -> None:
     asked = {"network": True, "time_s": 7200.5, "memory_mb": 1_234_567, "judge_timeout_s": 86_399.5}
     reason = NOTHING_MORE.excess(asked)
-    assert reason is not None
     options = reason.partition("Pass --allow ")[2].split(" --allow ")
     assert with_options(options).excess(asked) is None

@@ -136,10 +136,8 @@ def test_what_only_looks_like_it_is_answered(raw: object) -> None:
     ],
 )
 def test_a_form_that_names_nobody_for_certain_is_for_a_person(sender: str, reply_to: str) -> None:
-    agent = desk()
-    agent.policy = AnswerPolicy(
-        trusted_forms=frozenset({"form@shop.example"}), own_addresses=frozenset({"support@example.com"})
-    )
+    forms, own = frozenset({"form@shop.example"}), frozenset({"support@example.com"})
+    agent = desk(policy=AnswerPolicy(trusted_forms=forms, own_addresses=own))
     result = agent.process(mail(**{"from": sender, "headers": {"Reply-To": reply_to}}))
     assert (result.hand_over_reasons, agent.sent, agent.asked) == (("unclear-recipient",), [], [])
 
@@ -165,8 +163,7 @@ EARLIER = "from a by b; Sun, 11 Jan 2026 10:00:00 +0000"
 def test_a_mail_that_is_old_by_its_own_dates_is_for_a_person(
     headers: dict[str, object], days: float, is_old: bool
 ) -> None:
-    agent = desk()
-    agent.policy = AnswerPolicy(max_delay_days=7.0)
+    agent = desk(policy=AnswerPolicy(max_delay_days=7.0))
     result = agent.process(mail(headers=headers), WRITTEN + days * DAY_S)
     assert (result.hand_over_reasons, result.email_sent) == (("delayed",) if is_old else (), not is_old)
     agent.policy = AnswerPolicy(max_delay_days=None)

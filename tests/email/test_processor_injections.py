@@ -25,8 +25,6 @@ SECOND_NUMBER = frozenset(json.loads(COLLECTION.read_text(encoding="utf-8"))["a 
 @pytest.fixture(scope="module")
 def benchmark() -> Iterator[ModuleType]:
     spec = importlib.util.spec_from_file_location("injections", FILE)
-    assert spec is not None
-    assert spec.loader is not None
     module = sys.modules["injections"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     yield module
@@ -37,8 +35,7 @@ def changes_in(benchmark: ModuleType, place_name: str, every: int = 1) -> list[A
     """What our injections, or only every so many-th of them, change in one place of the clean mails."""
     places = [place for place in benchmark.PLACES if place.name == place_name]
     injections = benchmark.read_injections(COLLECTION)[::every]
-    found: list[Any] = asyncio.run(benchmark.find_changes(injections, benchmark.load_instructions(), places))
-    return found
+    return asyncio.run(benchmark.find_changes(injections, benchmark.load_instructions(), places))
 
 
 def outcome(benchmark: ModuleType, mail_name: str = "valid") -> Any:

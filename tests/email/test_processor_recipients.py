@@ -40,8 +40,7 @@ def thread(scenario: str = "valid-warranty", ticket_id: str | None = "T-7", foll
 
 
 def follow_up(body: str, known: Thread | None = None, **more: Any) -> tuple[Desk, Any]:
-    agent = desk()
-    agent.history = History(known or thread())
+    agent = desk(history=History(known or thread()))
     return agent, agent.process(mail(body, subject="Re: My dryer", headers=ANSWERS_US, **more), 90_000.0)
 
 
@@ -121,26 +120,22 @@ class TestConversations:
         assert result.hand_over_reasons == ("follow-up",)
 
     def test_what_answers_within_seconds_is_a_machine(self) -> None:
-        agent = desk()
-        agent.history = History(thread())
+        agent = desk(history=History(thread()))
         result = agent.process(mail("I will be back on Monday, SN12345", headers=ANSWERS_US), 1003.0)
         assert (result.scenario_used, bool(result.skip_reason), agent.sent) == ("no-reply", True, [])
 
     def test_a_fire_in_a_mail_that_crossed_ours_is_handed_over(self) -> None:
-        agent = desk()
-        agent.history = History(thread())
+        agent = desk(history=History(thread()))
         result = agent.process(mail("Meanwhile it caught fire!", headers=ANSWERS_US), 1003.0)
         assert (result.scenario_used, result.hand_over_reasons, agent.sent) == ("hand-over", ("fire",), [])
 
     def test_a_note_that_cannot_be_added_fails_the_mail_for_another_try(self) -> None:
-        agent = desk(ticketing={"error": "unavailable"})
-        agent.history = History(thread())
+        agent = desk(ticketing={"error": "unavailable"}, history=History(thread()))
         result = agent.process(mail("Thanks", headers=ANSWERS_US), 90_000.0)
         assert (result.success, result.failed_step) == (False, "hand_over")
 
     def test_a_ticket_that_is_gone_keeps_no_mail_from_a_person(self) -> None:
-        agent = desk()
-        agent.history = History(thread())
+        agent = desk(history=History(thread()))
         agent.mocks["ticketing"].add_note = _refuse
         result = agent.process(mail("Thanks", headers=ANSWERS_US), 90_000.0)
         assert (result.success, result.hand_over_reasons) == (True, ("follow-up",))
@@ -216,23 +211,22 @@ class _Adding:
 class TestLimits:
     @pytest.mark.parametrize("limit", ["address", "thread", "hour", "text"])
     def test_beyond_a_limit_a_mail_is_handed_over_before_anything_is_asked(self, limit: str) -> None:
-        agent = desk()
-        agent.history = History(limit=limit)
+        agent = desk(history=History(limit=limit))
         result = agent.process(mail())
         assert result.hand_over_reasons == (f"limit-{limit}",)
         assert (agent.sent, agent.asked, agent.mocks["anthropic"].requests) == ([], [], [])
 
     def test_one_address_is_counted_as_one(self) -> None:
-        agent = desk()
-        agent.history = history = History()
+        history = History()
+        agent = desk(history=history)
         agent.process(mail(**{"from": "Jane <JANE@example.com>"}))
         agent.process(mail(message_id="<m2@example.com>"))
         first, second = history.admissions
         assert (first.sender_key, first.text_key) == (second.sender_key, second.text_key)
 
     def test_nothing_a_customer_wrote_is_handed_to_the_history(self) -> None:
-        agent = desk()
-        agent.history = history = History()
+        history = History()
+        agent = desk(history=history)
         agent.process(mail("My dryer with serial number SN12345 is broken since the day before yesterday."))
         (admission,) = history.admissions
         assert all(
@@ -245,8 +239,7 @@ class TestSenders:
     NEUTRAL = AnswerPolicy(sender_check="neutral", authserv_id="mx.example.com")
 
     def test_another_gets_no_status_no_date_no_ticket_and_no_look_up(self) -> None:
-        agent = desk()
-        agent.policy = self.NEUTRAL
+        agent = desk(policy=self.NEUTRAL)
         result = agent.process(mail(subject="SN12345 and a rude word"))
         assert (result.scenario_used, result.email_sent) == ("unverified-sender", True)
         assert (agent.asked, agent.tickets) == ([], [])
@@ -255,8 +248,7 @@ class TestSenders:
         assert reply["subject"] == "Re: your message"
 
     def test_it_is_held_for_a_person_where_that_is_wanted(self) -> None:
-        agent = desk()
-        agent.policy = replace(self.NEUTRAL, sender_check="hold")
+        agent = desk(policy=replace(self.NEUTRAL, sender_check="hold"))
         result = agent.process(mail())
         assert (result.hand_over_reasons, agent.sent) == (("unverified-sender",), [])
 
@@ -277,8 +269,7 @@ class TestSenders:
         assert len(bodies) == 1
 
     def test_a_trusted_form_is_answered_at_its_reply_to(self) -> None:
-        agent = desk()
-        agent.policy = AnswerPolicy(trusted_forms=frozenset({"noreply@shop.example"}))
+        agent = desk(policy=AnswerPolicy(trusted_forms=frozenset({"noreply@shop.example"})))
         form = {"from": "noreply@shop.example", "headers": {"Reply-To": "buyer@example.org"}}
         agent.process(mail(**form))
         assert [reply["to"] for reply in agent.sent] == ["buyer@example.org"]
@@ -287,16 +278,14 @@ class TestSenders:
     @pytest.mark.parametrize("form", ["form@shop.example", "noreply@shop.example"])
     @pytest.mark.parametrize("sender_check", ["neutral", "hold"])
     def test_a_form_that_is_not_proved_is_left_to_a_person(self, form: str, sender_check: Any) -> None:
-        agent = desk()
-        agent.policy = replace(self.NEUTRAL, sender_check=sender_check, trusted_forms=frozenset({form}))
+        agent = desk(policy=replace(self.NEUTRAL, sender_check=sender_check, trusted_forms=frozenset({form})))
         result = agent.process(mail(**{"from": form, "headers": {"Reply-To": "victim@example.org"}}))
         assert (result.hand_over_reasons, agent.sent) == (("unverified-sender",), [])
 
 
 class TestModes:
     def test_a_draft_has_all_that_a_person_needs_and_nothing_else_happens(self) -> None:
-        agent = desk()
-        agent.policy = AnswerPolicy(mode="drafts")
+        agent = desk(policy=AnswerPolicy(mode="drafts"))
         result = agent.process(mail())
         assert (result.success, result.drafted, result.email_sent, result.ticket_created) == (True, True, False, False)
         assert (agent.sent, agent.tickets) == ([], [])
@@ -307,16 +296,14 @@ class TestModes:
         assert OPEN_TICKET_NUMBER in draft["body"]
 
     def test_observing_leaves_no_trace(self) -> None:
-        agent = desk()
-        agent.policy = AnswerPolicy(mode="observe")
+        agent = desk(policy=AnswerPolicy(mode="observe"))
         result = agent.process(mail())
         assert (result.success, result.observed, result.scenario_used) == (True, True, "valid-warranty")
         assert (agent.sent, agent.tickets, agent.mocks["gmail"].drafts) == ([], [], [])
 
     @pytest.mark.parametrize("mode", ["drafts", "observe"])
     def test_no_note_is_added(self, mode: Any) -> None:
-        agent = desk()
-        agent.policy = AnswerPolicy(mode=mode)
+        agent = desk(policy=AnswerPolicy(mode=mode))
         agent.history = History(thread())
         result = agent.process(mail("Thanks!", headers=ANSWERS_US), 90_000.0)
         assert (result.hand_over_reasons, notes(agent)) == (("follow-up",), [])

@@ -39,6 +39,7 @@ def are_copies(one: EvalTestCase, other: EvalTestCase) -> bool:
         {"from_address": '"Sam Jones" <sam.jones@example.org>'},
         {"received": "2027-03-04T11:12:13Z"},
         {"headers": {"Message-ID": "<1@example.com>", "date": "today"}},
+        {"raw": b"DKIM-Signature: v=1\r\nMIME-Version: 1.0\r\n\r\nwritten otherwise"},
     ],
 )
 def test_what_a_copying_hand_changes_makes_no_new_mail(mail: dict[str, Any]) -> None:
@@ -63,6 +64,7 @@ def test_other_expectations_make_no_new_mail() -> None:
         {"body": BODY.replace("SN12345", "12345SN")},
         {"subject": "Complaint"},
         {"headers": {"Precedence": "bulk"}},
+        {"raw": b"Precedence: bulk\r\n\r\n"},
         {"attachments": ("photo.jpg",)},
         {"from_address": "noreply@example.com"},
         {"from_address": "Mail Delivery System <>"},

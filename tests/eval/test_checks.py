@@ -50,7 +50,7 @@ class TestMatches:
 
     def test_what_is_left_out_is_not_judged(self) -> None:
         assert EvalExpectedOutput().matches({}) == (True, [])
-        wanted = EvalExpectedOutput(email_sent=True, response_body_contains=["absent"], ticket_fields=None)  # type: ignore[arg-type]
+        wanted = EvalExpectedOutput(email_sent=True, response_body_contains=["absent"], ticket_fields=None)
         assert [each.partition("\n")[0] for each in wanted.matches({**GOOD, "email_sent": False})[1]] == [
             "email_sent: no mail was sent",
             "response_body_contains: missing phrase 'absent'",
@@ -62,10 +62,7 @@ class TestMatches:
             ({"a": "Your warranty is valid", "b": "until {ticket_number}2025-12-31."}, []),
             ({"a": "Your warranty", "b": "was never said"}, ["missing sentence 'b'\n  expected: b\n  actual:   a"]),
             ({}, [f"missing sentence '{each}'\n  expected: {each}\n  actual:   (none)" for each in "ab"]),
-            (
-                None,
-                [f"only sentences of our own agent have ids; {REMEDY}\n  expected: a, b\n  actual:   not known"],
-            ),
+            (None, [f"only sentences of our own agent have ids; {REMEDY}\n  expected: a, b\n  actual:   not known"]),
         ],
     )
     def test_a_sentence_counts_where_its_words_are_in_the_reply(

@@ -73,16 +73,8 @@ def call_of(**arguments: object) -> list[dict[str, object]]:
             "is no tool that servers/calendar.yaml declares – did you mean 'add_event'?",
         ),
         ({"calender": {"add_event": {}}}, {}, "is not declared in servers/ – did you mean 'calendar'?"),
-        (
-            {"calendar": {"add_event": [{"when": {"titel": "a"}, "error": "timeout"}]}},
-            {},
-            "[0].when.titel is no",
-        ),
-        (
-            {"calendar": {"add_event": {"when": {"minutes": "5"}, "error": "timeout"}}},
-            {},
-            "'5' is not of type 'int",
-        ),
+        ({"calendar": {"add_event": [{"when": {"titel": "a"}, "error": "timeout"}]}}, {}, "[0].when.titel is no"),
+        ({"calendar": {"add_event": {"when": {"minutes": "5"}, "error": "timeout"}}}, {}, "'5' is not of type 'int"),
         ({"calendar": {"add_event": {"id": "A"}}}, {}, "no answer of it by the server's output_schema (id: 'A' is not"),
         ({"calendar": {"add_event": {"answers": [{"id": 1}, "text"]}}}, {}, "'text' is not of type 'object'"),
         ({"calendar": {"add_event": {"content": [{"type": "image"}]}}}, {}, "is content, but the server declares"),

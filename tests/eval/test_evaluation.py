@@ -59,7 +59,7 @@ class TestImport:
 
     def test_no_other_name_is(self) -> None:
         with pytest.raises(AttributeError, match="has no attribute 'evaluat'"):
-            _ = guarantee_email_agent.evaluat  # type: ignore[attr-defined]
+            _ = guarantee_email_agent.evaluat
 
 
 class TestOutcome:

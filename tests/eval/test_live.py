@@ -54,8 +54,7 @@ class LiveSuite(ScenarioFolder):
         return super().evaluate(llm=llm, **options)
 
     def results(self, llm: str, **options: Any) -> list[dict[str, Any]]:
-        results: list[dict[str, Any]] = self.timeless_report(llm=llm, **options)["results"]
-        return results
+        return self.timeless_report(llm=llm, **options)["results"]
 
     def recorded(self) -> dict[str, bytes]:
         files = (path for path in self.recordings.rglob("*") if path.is_file())
@@ -71,9 +70,6 @@ def _one_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def suite(tmp_path: Path, server: MessagesServer) -> LiveSuite:
     return LiveSuite(tmp_path, server)
-
-
-# Live ----------------------------------------------------------------------------------------------------------------
 
 
 def test_scenarios_are_answered_by_the_api_and_by_mocks_of_all_else(suite: LiveSuite) -> None:
@@ -157,9 +153,6 @@ def test_records_for_a_judge_hold_the_live_conversation(suite: LiveSuite, tmp_pa
     assert calls == ["record_triage", "choose_sentences"]
 
 
-# While it runs -------------------------------------------------------------------------------------------------------
-
-
 def test_a_failure_is_told_as_it_happens_without_a_word_of_the_mail(
     suite: LiveSuite, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -228,9 +221,6 @@ def test_what_a_scenario_may_take_of_the_model_also_from_a_recording(
         assert [failure.partition(":")[0] for failure in result["failures"]] == failed
 
 
-# Record --------------------------------------------------------------------------------------------------------------
-
-
 def test_every_exchange_is_kept_in_a_folder_for_each_scenario(suite: LiveSuite) -> None:
     suite.take("missing_info_001", "no_reply_001")
 
@@ -297,9 +287,6 @@ def test_a_recording_that_cannot_be_written_fails_its_scenario(suite: LiveSuite)
     assert first["failures"][0].startswith("recording: ")
     assert "cannot be written" in first["failures"][0]
     assert second["passed"]
-
-
-# Replay --------------------------------------------------------------------------------------------------------------
 
 
 def test_a_replay_gives_the_same_results_without_the_api(suite: LiveSuite) -> None:

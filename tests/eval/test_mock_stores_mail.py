@@ -30,7 +30,6 @@ def test_the_bytes_say_the_same(case: EvalTestCase) -> None:
     assert parse_email(raw_mail(case)).subject == EMAIL.subject
     parsed = message_from_bytes(raw_mail(case), policy=default)
     text = parsed.get_body()
-    assert text is not None
     assert text.get_content().splitlines() == EMAIL.body.splitlines()
     assert (parsed["From"], parsed["Auto-Submitted"], parsed["X-Long"]) == (EMAIL.from_address, "auto-replied", "a b")
     assert parsed["Date"] == "Sun, 18 Jan 2026 10:00:00 +0000"

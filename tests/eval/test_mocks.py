@@ -42,9 +42,6 @@ def error_of(coroutine: Coroutine[Any, Any, Any]) -> IntegrationError:
     return caught.value
 
 
-# Mailbox -------------------------------------------------------------------------------------------------------------
-
-
 def test_the_mailbox_holds_the_scenarios_mail_as_it_enters_the_agent(scenario: Scenario) -> None:
     assert run(MockGmailClient(with_mocks(scenario)).get_unread_emails()) == [
         {
@@ -109,9 +106,6 @@ def test_systems_that_fail_may_be_asked_again(failure: str, scenario: Scenario) 
     assert all(error.retryable for error in errors)
 
 
-# Ticketing -----------------------------------------------------------------------------------------------------------
-
-
 def test_tickets_are_numbered_and_captured_one_for_each_key() -> None:
     ticketing = MockTicketingClient()
     tickets = [{"idempotency_key": key} for key in ("a", "b", "a")]
@@ -127,9 +121,6 @@ def test_a_field_of_a_ticket_may_be_called_data() -> None:
     assert ticketing.created_tickets[0]["data"] == "a field"
     with pytest.raises(KeyError):
         ticketing.created_tickets[0]["colour"]
-
-
-# All of them ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_scenario_gets_four_clients(scenario: Scenario) -> None:

@@ -32,7 +32,6 @@ def encoded(encoding: str) -> io.TextIOWrapper:
 def written(stream: io.TextIOWrapper) -> str:
     stream.flush()
     buffer = stream.buffer
-    assert isinstance(buffer, io.BytesIO)
     return buffer.getvalue().decode(stream.encoding)
 
 

@@ -76,9 +76,6 @@ def run(config: Config, case: EvalTestCase) -> EvalResult:
     return asyncio.run(EvalRunner(config).run_test_case(case))
 
 
-# One scenario --------------------------------------------------------------------------------------------------------
-
-
 def test_actual_output_is_what_the_mocks_captured(config: Config, good: EvalTestCase) -> None:
     actual = run(config, good).actual_output
 
@@ -136,9 +133,6 @@ def test_what_one_scenario_skips_does_not_count_for_one_that_runs_beside_it(
 
     first, other = asyncio.run(both())
     assert first.processing_time_ms >= 3_000 > other.processing_time_ms
-
-
-# Judging by what happened, not by what is said -----------------------------------------------------------------------
 
 
 def test_output_is_validated_by_what_is_expected_and_what_came(config: Config, good: EvalTestCase) -> None:
@@ -218,7 +212,7 @@ def test_a_crash_of_what_is_observed_fails_its_scenario_alone(
             return {"ticket_id": "T-1"}
 
     mailless = replace(good, input=EvalInput(EMAIL, {"warranty_api": {"status": "expired"}}))
-    odd = replace(good, input=EvalInput(EMAIL, {"warranty_api": 5}))  # type: ignore[dict-item]
+    odd = replace(good, input=EvalInput(EMAIL, {"warranty_api": 5}))
     with monkeypatch.context() as patch:
         patch.setattr("guarantee_email_agent.eval.mocks.MockTicketingClient", BrokenTickets)
         results = asyncio.run(EvalRunner(config).run_suite([good, mailless, odd]))
@@ -310,9 +304,6 @@ def test_an_agent_is_judged_by_what_happened_even_where_nothing_was_to_happen(
     assert [failure.partition("\n")[0] for failure in result.failures] == failures
 
 
-# Instructions --------------------------------------------------------------------------------------------------------
-
-
 def test_an_instruction_that_breaks_during_the_run_fails_the_scenario(
     own_instructions: Config, good: EvalTestCase, folder: InstructionFolder
 ) -> None:
@@ -336,9 +327,6 @@ def test_a_format_of_serial_numbers_counts_for_its_scenario_alone(config: Config
     assert run(config, good).passed
 
 
-# Suites --------------------------------------------------------------------------------------------------------------
-
-
 def test_a_repeated_scenario_fails_with_the_number_of_the_run(
     config: Config, good: EvalTestCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -359,8 +347,6 @@ def test_a_repeated_scenario_fails_with_the_number_of_the_run(
     assert result.failures
     assert all(failure.startswith("run 2 of 3: ") for failure in result.failures)
 
-
-# A scenario's own judge ----------------------------------------------------------------------------------------------
 
 RunJudged = Callable[..., EvalResult]
 

@@ -44,7 +44,7 @@ def test_tools_are_those_of_our_own_servers(scenario: Scenario, tmp_path: Path) 
     mocks = served(scenario)
     store = TicketStore(tmp_path / "tickets.db")
     real = {
-        "mail": Dispatcher("mail", MailboxTools(None, 0).tools()),  # type: ignore[arg-type] - only declared
+        "mail": Dispatcher("mail", MailboxTools(None, 0).tools()),
         "ticketing": Dispatcher("ticketing", TicketingTools(store).tools()),
     }
     for name, dispatcher in real.items():

@@ -311,7 +311,6 @@ class Watching:
 
     def read_until(self, text: str) -> str:
         """The lines up to the one that holds `text`."""
-        assert self.process.stdout is not None
         lines = []
         for line in self.process.stdout:
             lines.append(line)
@@ -359,7 +358,6 @@ def test_a_save_is_told_and_a_signal_ends_it_in_130(
 @pytest.mark.slow
 def test_it_ends_once_nobody_reads_any_more(watching: Callable[..., Watching]) -> None:
     started = watching()
-    assert started.process.stdout is not None
     started.process.stdout.close()
     assert started.process.wait(TIMEOUT_S) == 130
 

@@ -156,10 +156,7 @@ TOOL = "input__mock_responses__shop__get"
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        (
-            {TOOL: {"reads": "order"}},
-            "shop.get.reads 'order' is no table of input.world – did you mean 'orders'?",
-        ),
+        ({TOOL: {"reads": "order"}}, "shop.get.reads 'order' is no table of input.world – did you mean 'orders'?"),
         ({TOOL: {"reads": "orders", "where": {"idd": 1}}}, "get.where.idd is no column of orders – did you mean 'id'?"),
         ({TOOL: {"reads": "orders", "inserts": "orders"}}, "has reads and inserts; keep one"),
         ({TOOL: {"updates": "orders"}}, "updates changes nothing; write values"),

@@ -23,18 +23,19 @@ def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None
         pass
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:9", "ray://127.0.0.1:9", "local"])
-def test_a_variable_that_names_no_cluster(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("variable", "address"),
+    [
+        *(("RAY_ADDRESS", address) for address in ("127.0.0.1:9", "ray://127.0.0.1:9", "local")),
+        *(("", address) for address in ("ray://127.0.0.1:9", "ray://127.0.0.1:x")),
+    ],
+)
+def test_an_address_without_a_cluster(variable: str, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ray", reason="Ray has no wheel for this Python") if sys.version_info >= (3, 15) else None
-    monkeypatch.setenv("RAY_ADDRESS", address)
-    with pytest.raises(ConfigurationError, match=f"no cluster answers at {address}"), connected("ray", 1):
-        pass
-
-
-@pytest.mark.parametrize("address", ["ray://127.0.0.1:9", "ray://127.0.0.1:x"])
-def test_an_address_without_a_cluster(address: str) -> None:
-    pytest.importorskip("ray", reason="Ray has no wheel for this Python") if sys.version_info >= (3, 15) else None
-    with pytest.raises(ConfigurationError, match=f"no cluster answers at {address}"), connected(address, 1):
+    if variable:
+        monkeypatch.setenv(variable, address)
+    executor = "ray" if variable else address
+    with pytest.raises(ConfigurationError, match=f"no cluster answers at {address}"), connected(executor, 1):
         pass
 
 

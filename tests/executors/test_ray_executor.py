@@ -71,7 +71,6 @@ def begin(folder: Path, scenarios: Path, *options: str) -> subprocess.Popen[str]
     """An `eval` on the cluster of which the first results are there."""
     command = [*MODULE, "eval", "--eval-dir", str(scenarios), "--executor", "ray", "--verbose", *options]
     process = subprocess.Popen(command, cwd=folder, env=environment(), stderr=subprocess.PIPE, encoding="utf-8")
-    assert process.stderr is not None
     for line in process.stderr:
         if "Executing 1/" in line:
             return process

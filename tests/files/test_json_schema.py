@@ -37,8 +37,7 @@ class Thing:
 
 
 def properties() -> dict[str, Any]:
-    result: dict[str, Any] = json_schema(Thing)["properties"]
-    return result
+    return json_schema(Thing)["properties"]
 
 
 def test_top() -> None:

@@ -94,7 +94,6 @@ def test_one_process_at_a_time_holds_the_lock(secret: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", hold, secret], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as holder:
-        assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         with pytest.raises(TimeoutError), locked(secret, 0.1):
             pass

@@ -12,8 +12,6 @@ from guarantee_email_agent.instructions.look_up import WARRANTY, Fact, LookUp
 from guarantee_email_agent.instructions.router import Situation
 from guarantee_email_agent.utils.errors import InstructionError
 
-# The shipped files ---------------------------------------------------------------------------------------------------
-
 
 def test_the_shipped_files_load(folder: InstructionFolder) -> None:
     names = [scenario.name for scenario in folder.load().scenarios]
@@ -21,9 +19,6 @@ def test_the_shipped_files_load(folder: InstructionFolder) -> None:
         *("graceful-degradation", "hand-over", "invalid-warranty", "missing-info"),
         *("no-reply", "out-of-scope", "unverified-sender", "valid-warranty"),
     ]
-
-
-# Reading anew --------------------------------------------------------------------------------------------------------
 
 
 def test_an_edit_counts_at_the_next_load(folder: InstructionFolder) -> None:
@@ -40,9 +35,6 @@ def test_an_edit_counts_at_the_next_load(folder: InstructionFolder) -> None:
 def test_files_that_are_no_scenarios_are_left_alone(name: str, folder: InstructionFolder) -> None:
     (folder.scenarios / name).write_text("anything", encoding="utf-8")
     assert len(folder.load().scenarios) == 8
-
-
-# How a file may be saved ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -80,9 +72,6 @@ def test_a_missing_scenario_folder_is_reported(folder: InstructionFolder) -> Non
     (problem,) = folder.problems()
     assert problem.startswith("scenarios: cannot read the folder of scenario instructions")
     assert problem.endswith("Set instructions.scenarios_dir in the configuration")
-
-
-# Frontmatter ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("text", ["", "no frontmatter\n", "---\nname: x\n", " ---\nname: x\n---\n"])
@@ -125,9 +114,6 @@ def test_a_wrong_key_or_value_is_reported_with_its_place(
         message.startswith(f"scenarios/{scenario}.md:") and problem.replace("LINE", str(line)) in message
         for message in folder.problems()
     )
-
-
-# Bodies --------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -216,11 +202,6 @@ def test_an_edit_of_the_lexicon_counts_at_the_next_load(folder: InstructionFolde
     assert "wobbulator" in files.lexicon().denials
 
 
-# The set -------------------------------------------------------------------------------------------------------------
-
-
-# Topics --------------------------------------------------------------------------------------------------------------
-
 SPARE_PARTS = """---
 name: spare-parts
 description: Wants a spare part
@@ -251,18 +232,8 @@ def test_one_file_adds_a_topic(folder: InstructionFolder) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "at", "problem"),
     [
-        (
-            "- {topic: spare-parts}",
-            "- {topic: spare-part}",
-            5,
-            "declares the topic 'spare-part' – did you mean",
-        ),
-        (
-            "- {topic: spare-parts}",
-            "- {topic: xyz}",
-            5,
-            "the topic 'xyz'. Write <topic name=\"xyz\"> into one",
-        ),
+        ("- {topic: spare-parts}", "- {topic: spare-part}", 5, "declares the topic 'spare-part' – did you mean"),
+        ("- {topic: spare-parts}", "- {topic: xyz}", 5, "the topic 'xyz'. Write <topic name=\"xyz\"> into one"),
         ("- {topic: spare-parts}", "- {intent: spare-parts}", 5, "trigger[0].intent is called 'topic' now. Rename it"),
         ("topic: spare-parts}", "topic: spare-parts, serial_numbers: one}", 5, "trigger[0]: applies in no situation: "),
         ("- {topic: spare-parts}", "- {}", 5, "trigger[0]: names no topic, so that every mail would have it. "),
@@ -276,18 +247,8 @@ def test_one_file_adds_a_topic(folder: InstructionFolder) -> None:
         ("\n  - {topic: spare-parts}", "", 4, "but is empty. Write a line '- {topic: NAME}' below 'trigger:'"),
         ('name="spare-parts"', 'name="other"', 8, "the topic 'other' is declared in main.md:"),
         ('name="spare-parts"', 'name="unclear"', 8, "the topic 'unclear' is built in"),
-        (
-            "spare parts on",
-            "that it is valid on",
-            16,
-            "the reply says 'is valid', which is not so where 'topic: ",
-        ),
-        (
-            "spare parts on",
-            "your warranty has expired on",
-            16,
-            "the reply says 'expired', which is not so where '",
-        ),
+        ("spare parts on", "that it is valid on", 16, "the reply says 'is valid', which is not so where 'topic: "),
+        ("spare parts on", "your warranty has expired on", 16, "the reply says 'expired', which is not so where '"),
         ("spare parts on", "{serial_number} on", 16, "unknown placeholder {serial_number}"),
     ],
 )

@@ -58,10 +58,7 @@ def test_a_configured_look_up_gives_its_topics_numbers_and_statuses_of_their_own
     [
         (Situation(automatic=True), "automatic: true"),
         (Situation(False, "other"), "topic: other"),
-        (
-            Situation(False, "warranty", "one", "valid"),
-            "topic: warranty, serial_numbers: one, warranty_status: valid",
-        ),
+        (Situation(False, "warranty", "one", "valid"), "topic: warranty, serial_numbers: one, warranty_status: valid"),
     ],
 )
 def test_a_situation_reads_like_a_trigger(situation: Situation, words: str) -> None:

@@ -50,9 +50,6 @@ def taught(instructions: Instructions, language: str, old: str, new: str) -> Ins
     return replace(instructions, lexicon=parse_lexicon(tuple({**files, path: files[path].replace(old, new)}.items())))
 
 
-# Triage ------------------------------------------------------------------------------------------------------------
-
-
 def test_the_sender_and_the_message_id_change_nothing(instructions: Instructions) -> None:
     answer = triage(instructions, "My dryer, S/N HT20491, leaks.")
     assert triage(instructions, "My dryer, S/N HT20491, leaks.", message_id="eval-valid_warranty_001") == answer
@@ -177,8 +174,6 @@ def test_nothing_in_a_mail_passes_for_a_request(hostile: str, instructions: Inst
     assert "HT20491" in answer["serial_numbers"]
 
 
-# Choice ------------------------------------------------------------------------------------------------------------
-
 REPLY = """<reply>
 <choose>
 <sentence id="thanks">Thank you.</sentence>
@@ -218,9 +213,6 @@ def test_chooses_by_hints(body: str, ids: list[str], instructions: Instructions)
 def test_a_hint_counts_in_the_subject_but_not_in_one_that_repeats_an_earlier_mail(instructions: Instructions) -> None:
     assert chosen(instructions, "Please help.", subject="Broken fan") == ["sorry"]
     assert chosen(instructions, "Please help.", subject="Re: Broken fan") == []
-
-
-# Requests ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_tool_it_does_not_know_is_an_error(instructions: Instructions) -> None:

@@ -65,13 +65,11 @@ class Process:
         self.view = self._answer()
 
     def __call__(self, expression: str) -> Any:
-        assert self._process.stdin
         self._process.stdin.write(expression + "\n")
         self._process.stdin.flush()
         return self._answer()
 
     def _answer(self) -> Any:
-        assert self._process.stdout
         line = self._process.stdout.readline()
         if not line:
             said = self._process.communicate()[1].splitlines()[-1]

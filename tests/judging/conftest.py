@@ -112,8 +112,6 @@ class PlainUserPool:
         return Isolation(**self._ask({}))
 
     def _ask(self, asked: Mapping[str, Any]) -> Any:
-        assert self._process.stdin
-        assert self._process.stdout
         self._process.stdin.write(json.dumps(asked) + "\n")
         self._process.stdin.flush()
         return json.loads(self._process.stdout.readline())

@@ -30,9 +30,24 @@ from guarantee_email_agent.utils.errors import TaskError
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 ANSWER = "The warranty of SN12345 is valid until 2027-05-31. Grüße – 日本"
 ASK = [{"role": "user", "parts": [{"type": "text", "content": "How much?"}]}]
-CHAT = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": ASK}
+MODEL = {"gen_ai.operation.name": "chat"}
+CHAT = {**MODEL, "gen_ai.input.messages": ASK}
+OUTPUT = "gen_ai.output.messages"
+ASKED = ("gen_ai.user.message", {"content": "How much?"})
+CHOICE: dict[str, Any] = {"index": 0, "finish_reason": "stop", "message": {"content": "5.00"}}
+INDEXED = {
+    "gen_ai.prompt.0.role": "user",
+    "gen_ai.prompt.0.content": "How much?",
+    "gen_ai.completion.0.role": "assistant",
+    "gen_ai.completion.0.content": "5.00",
+}
 LLM = {"openinference.span.kind": "LLM", "llm.input_messages.0.message.role": "user"}
 TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look"}
+REDACTED = {
+    **LLM,
+    "llm.output_messages.0.message.role": "assistant",
+    "llm.output_messages.0.message.content": "__REDACTED__",
+}
 CUT = {"finish_reason": "length", "message": {"content": "5"}}
 ERROR = {"status": {"code": 2, "message": "boom\nat line 1"}}
 
@@ -62,6 +77,18 @@ def run_pydantic_ai(**settings: Any) -> dict[str, Any]:
 
 def said(text: str | None, role: str = "assistant", **more: Any) -> list[dict[str, Any]]:
     return [{"role": role, "parts": [{"type": "text", **({} if text is None else {"content": text})}], **more}]
+
+
+def answer(number: int, text: str | None, parent: int = 0, *, trace: str = "a1", **more: Any) -> dict[str, Any]:
+    """The span of a model's answer. more: attributes, by their names with a dot for each two underscores."""
+    told = {name.replace("__", "."): value for name, value in more.items()}
+    return span(number, {**CHAT, OUTPUT: said(text), **told}, parent, trace)
+
+
+def agent(number: int, parent: int = 0, **told: str) -> dict[str, Any]:
+    """As OpenInference tells of one: `input` and `output`."""
+    values = {f"{name}.value": value for name, value in told.items()}
+    return span(number, {"openinference.span.kind": "AGENT", **values}, parent)
 
 
 @pytest.mark.parametrize("source", [5, 6, "openinference_langgraph", "openllmetry_langgraph"])
@@ -96,104 +123,37 @@ def test_content_parts_and_the_agents_own_answer() -> None:
 @pytest.mark.parametrize(
     ("spans", "answer", "reason"),
     [
-        ([span(1, {**CHAT, "gen_ai.output.messages": json.dumps(said("5.00"))}, parent=9)], "5.00", None),
-        ([span(1, {**CHAT, "gen_ai.output.messages": said("5", finish_reason="length")})], "", "length"),
+        ([span(1, {**CHAT, OUTPUT: json.dumps(said("5.00"))}, parent=9)], "5.00", None),
+        ([span(1, {**CHAT, OUTPUT: said("5", finish_reason="length")})], "", "length"),
         (
-            [
-                span(1, {**CHAT, "gen_ai.output.messages": said("5.00")}),
-                span(
-                    2,
-                    {**CHAT, "gen_ai.response.finish_reasons": ["content_filter"], "gen_ai.output.messages": said("")},
-                ),
-            ],
-            "",
-            "content_filter",
+            [answer(1, "5.00"), answer(2, "", gen_ai__response__finish_reasons=["content_filter"])],
+            *("", "content_filter"),
         ),
-        ([span(1, {**CHAT, "gen_ai.output.messages": said("5")}), span(2, CHAT, **ERROR)], "", "error (boom)"),
-        ([span(1, CHAT, **ERROR), span(2, {**CHAT, "gen_ai.output.messages": said("5")})], "5", None),
+        ([answer(1, "5"), span(2, CHAT, **ERROR)], "", "error (boom)"),
+        ([span(1, CHAT, **ERROR), answer(2, "5")], "5", None),
         (
-            [
-                span(
-                    1,
-                    {"gen_ai.operation.name": "chat"},
-                    events=[
-                        ("gen_ai.user.message", {"content": "How much?"}),
-                        ("gen_ai.choice", {"index": 0, "finish_reason": "stop", "message": '{"content": "5.00"}'}),
-                    ],
-                )
-            ],
+            [span(1, MODEL, events=[ASKED, ("gen_ai.choice", CHOICE | {"message": '{"content": "5.00"}'})])],
             "5.00",
             None,
         ),
         (
-            [
-                span(
-                    1,
-                    {"gen_ai.operation.name": "chat"},
-                    events=[("gen_ai.client.inference.operation.details", {"gen_ai.output.messages": said("5.00")})],
-                )
-            ],
-            "5.00",
-            None,
+            [span(1, MODEL, events=[("gen_ai.client.inference.operation.details", {OUTPUT: said("5.00")})])],
+            *("5.00", None),
         ),
-        (
-            [
-                log(3, "gen_ai.choice", {"index": 0, "finish_reason": "stop", "message": {"content": "5.00"}}),
-                log(2, "gen_ai.user.message", {"content": "How much?"}),
-                log(4, "http.request", {}),
-                span(1, {"gen_ai.operation.name": "chat"}),
-            ],
-            "5.00",
-            None,
-        ),
+        ([log(3, "gen_ai.choice", CHOICE), log(2, *ASKED), log(4, "http.request", {}), span(1, MODEL)], "5.00", None),
         ([{**span(1, CHAT, **ERROR), "status": {}}, log(2, "gen_ai.choice", CUT)], "", "length"),
         ([span(1, {"traceloop.span.kind": "workflow", "traceloop.entity.output": '"5.00"'})], "5.00", None),
         (
             [
                 span(1, {"traceloop.span.kind": "agent", "traceloop.entity.output": '{"outputs": {"messages": []}}'}),
-                span(2, {**CHAT, "gen_ai.output.messages": said("5.00")}, parent=1),
+                answer(2, "5.00", parent=1),
             ],
-            "5.00",
-            None,
+            *("5.00", None),
         ),
-        (
-            [
-                span(
-                    1,
-                    {
-                        "gen_ai.request.model": "m",
-                        "gen_ai.prompt.0.role": "user",
-                        "gen_ai.prompt.0.content": "How much?",
-                        "gen_ai.completion.0.role": "assistant",
-                        "gen_ai.completion.0.content": "5.00",
-                    },
-                )
-            ],
-            "5.00",
-            None,
-        ),
-        (
-            [span(1, {"openinference.span.kind": "AGENT", "input.value": "How much?", "output.value": "5.00"})],
-            "5.00",
-            None,
-        ),
-        (
-            [
-                span(1, {"openinference.span.kind": "AGENT", "output.value": "5.00"}),
-                span(2, {"openinference.span.kind": "AGENT", "output.value": "of a part"}, parent=1),
-                span(3, {**CHAT, "gen_ai.output.messages": said("a title")}, parent=1),
-            ],
-            "5.00",
-            None,
-        ),
-        (
-            [
-                span(1, {"gen_ai.operation.name": "invoke_agent"}, **ERROR),
-                span(2, {**CHAT, "gen_ai.output.messages": said("5.00")}, 1),
-            ],
-            "5.00",
-            "boom",
-        ),
+        ([span(1, {"gen_ai.request.model": "m", **INDEXED})], "5.00", None),
+        ([agent(1, input="How much?", output="5.00")], "5.00", None),
+        ([agent(1, output="5.00"), agent(2, 1, output="of a part"), answer(3, "a title", parent=1)], "5.00", None),
+        ([span(1, {"gen_ai.operation.name": "invoke_agent"}, **ERROR), answer(2, "5.00", 1)], "5.00", "boom"),
     ],
 )
 def test_what_the_answer_is(spans: Sequence[object], answer: str, reason: str | None) -> None:
@@ -205,38 +165,17 @@ def test_what_the_answer_is(spans: Sequence[object], answer: str, reason: str | 
 @pytest.mark.parametrize(
     ("spans", "problem"),
     [
-        ([span(1, {"gen_ai.operation.name": "chat"})], "none of its 1 spans tells what was said"),
+        ([span(1, MODEL)], "none of its 1 spans tells what was said"),
         ([span(1, CHAT), log(2, "gen_ai.choice", {"message": {}})], "without its text"),
         ([log(2, "gen_ai.choice", CUT)], "a log record tells of a span that is not there"),
-        (
-            [span(1, {**CHAT, "gen_ai.output.messages": said(None)})],
-            "the span 'span 1' tells of a message without its text",
-        ),
-        ([span(1, {"gen_ai.operation.name": "chat"}, events=[("gen_ai.choice", {"message": {}})])], "without its text"),
-        (
-            [
-                span(
-                    1,
-                    {
-                        **LLM,
-                        "llm.output_messages.0.message.role": "assistant",
-                        "llm.output_messages.0.message.content": "__REDACTED__",
-                    },
-                )
-            ],
-            "without its text",
-        ),
-        ([span(1, {"openinference.span.kind": "AGENT", "output.value": "__REDACTED__"})], "tells what was said"),
+        ([answer(1, None)], "the span 'span 1' tells of a message without its text"),
+        ([span(1, MODEL, events=[("gen_ai.choice", {"message": {}})])], "without its text"),
+        ([span(1, REDACTED)], "without its text"),
+        ([agent(1, output="__REDACTED__")], "tells what was said"),
         ([span(1, {"traceloop.span.kind": "agent", "traceloop.entity.output": '"5.0'})], "tells what was said"),
-        (
-            [span(1, {**CHAT, "gen_ai.output.messages": said("5")}), span(2, CHAT)],
-            "'span 2' does not tell what the model answered",
-        ),
-        (
-            [span(1, {**CHAT, "gen_ai.output.messages": '[{"role": "as'})],
-            "gen_ai.output.messages of the span 'span 1' is no JSON",
-        ),
-        ([span(1, {**CHAT, "gen_ai.output.messages": said("5")}, droppedAttributesCount=3)], "lost 3 attributes"),
+        ([answer(1, "5"), span(2, CHAT)], "'span 2' does not tell what the model answered"),
+        ([span(1, {**CHAT, OUTPUT: '[{"role": "as'})], "gen_ai.output.messages of the span 'span 1' is no JSON"),
+        ([span(1, {**CHAT, OUTPUT: said("5")}, droppedAttributesCount=3)], "lost 3 attributes"),
         ([span(1, {**LLM, "llm.input_messages.0.message.role": "bot"})], "has the role 'bot'"),
         ([span(1, CHAT), span(2, CHAT, trace="a2")], "there are 2 traces of agents"),
         ([{"name": "x"}], "a span has no traceId"),
@@ -261,7 +200,7 @@ def test_what_is_not_known_is_an_error(spans: Sequence[object], problem: str) ->
 def test_a_tool_as_openllmetry_wraps_it(given: object, gave: object) -> None:
     told = {"traceloop.span.kind": "tool", "traceloop.entity.name": "look"}
     told |= {"traceloop.entity.input": json.dumps(given), "traceloop.entity.output": json.dumps(gave)}
-    record = record_from_otel(export(span(1, told), span(2, {**CHAT, "gen_ai.output.messages": said("5.00")})))
+    record = record_from_otel(export(span(1, told), answer(2, "5.00")))
     [step] = record["execution_trace"]
     assert step == {"action": {"at": 1, "action_type": "look"}, "feedback": {"done": False, "message": "5.00"}}
 
@@ -270,7 +209,7 @@ def test_tools_that_no_message_tells_of() -> None:
     record = record_from_otel(
         export(
             span(1, {**TOOL, "gen_ai.tool.call.arguments": {"at": -1}, "gen_ai.tool.call.result": "5.00"}),
-            span(2, {**CHAT, "gen_ai.output.messages": said("5.00")}),
+            answer(2, "5.00"),
             span(3, TOOL, **ERROR),
             span(4, TOOL, 3),
         )
@@ -284,7 +223,7 @@ def test_tools_that_no_message_tells_of() -> None:
 
 def test_the_answer_of_a_tool_after_which_the_run_ended() -> None:
     call = {"type": "tool_call", "id": "c1", "name": "look", "arguments": {"at": 1}}
-    asked = {**CHAT, "gen_ai.output.messages": [{"role": "assistant", "parts": [call]}]}
+    asked = {**CHAT, OUTPUT: [{"role": "assistant", "parts": [call]}]}
     record = record_from_otel(export(span(1, asked), span(2, {**TOOL, "gen_ai.tool.call.result": "5.00"})))
     assert [step["feedback"]["message"] for step in record["execution_trace"]] == ["5.00"]
     assert (record["status"], record["conversation"][-1]["tool_call_id"]) == ("failed", "c1")
@@ -295,16 +234,13 @@ class TestFiles:
         path.write_text("".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines))
         return find_records(path if path.suffix == ".jsonl" else path.parent, ["count", "six"], record_from_otel)
 
-    def answer(self, number: int, text: str, **fields: Any) -> dict[str, Any]:
-        return span(number, {**CHAT, "gen_ai.output.messages": said(text), **fields.pop("more", {})}, **fields)
-
     def test_traces_over_several_lines(self, tmp_path: Path) -> None:
         index = self.index(
             tmp_path / "runs.jsonl",
-            export(self.answer(1, "1", trace="a1"), self.answer(2, "2", trace="a2", more={"task_name": "six"})),
+            export(answer(1, "1", trace="a1"), answer(2, "2", trace="a2", task_name="six")),
             {"resourceMetrics": []},
             "{",
-            export(span(3, {"http.route": "/"}, trace="a3"), self.answer(4, "4", trace="a4")),
+            export(span(3, {"http.route": "/"}, trace="a3"), answer(4, "4", trace="a4")),
             export(span(5, CHAT, trace="a1"), task_name="count"),
             export(log(6, "gen_ai.choice", {"message": {"content": "5"}}, of_span=5, trace="a1")),
         )
@@ -320,7 +256,7 @@ class TestFiles:
 
     @pytest.mark.parametrize("indent", [None, 1])
     def test_a_file_of_a_task(self, tmp_path: Path, indent: int | None) -> None:
-        exported = export(self.answer(1, "5", trace="a1"), self.answer(2, "6", trace="a2"))
+        exported = export(answer(1, "5", trace="a1"), answer(2, "6", trace="a2"))
         places = list(self.index(tmp_path / "count.json", json.dumps(exported, indent=indent)).places("count"))
         assert [place.read()["task_result"] for place in places] == ["5", "6"]
 
@@ -343,7 +279,7 @@ class TestFiles:
 
     def test_a_trace_that_is_too_long_is_one_error(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(record_files, "MAX_RECORD_BYTES", 2_000)
-        lines = [export(self.answer(number, "5", trace=f"a{number % 9 and 1}")) for number in range(1, 10)]
+        lines = [export(answer(number, "5", trace=f"a{number % 9 and 1}")) for number in range(1, 10)]
         long, short = self.index(tmp_path / "count.jsonl", *lines).places("count")
         with pytest.raises(TaskError, match=r"count.jsonl, trace 1: the exports with its spans have over 2,000 bytes"):
             long.read()

@@ -29,7 +29,6 @@ def single(file: Path, form: str = "") -> RecordPlace:
 def kept(place: RecordPlace, form: str = "") -> CaseResult:
     """As it comes out of a run store."""
     reference = refer_to(place, form)
-    assert reference is not None
     trace = json.loads(json.dumps({"record": reference._asdict()}))
     return CaseResult("six", 1, "passed", trace=trace, judgement={"verdict": "passed"})
 

@@ -82,8 +82,7 @@ def rows_of(desk: LiveDesk, *options: str, code: int = 0, command: list[str] = M
     done = desk.run(*options, "--json", "report.json", command=command, key=None if "replay" in options else "sk-key")
     assert done.returncode == code, done.stdout + done.stderr
     (row,) = json.loads((desk.folder / "report.json").read_text())["results"]
-    found: list[dict[str, Any]] = (row.get("eval") or row)["rubric"]
-    return found
+    return (row.get("eval") or row)["rubric"]
 
 
 @pytest.fixture

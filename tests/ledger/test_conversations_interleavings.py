@@ -146,7 +146,6 @@ def test_a_thread_is_what_answers_its_replies(
             first_mail[number] = number
         else:
             first = first_mail[answered[-1]]
-            assert found is not None
             assert (found.key, found.reply_message_id) == (mail(first), reply_to(answered[-1]))
             assert found.replies == sum(first_mail[other] == first for other in replied)
             assert found.follow_ups == sum(other == first for other in first_mail.values()) - 1

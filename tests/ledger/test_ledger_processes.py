@@ -93,7 +93,6 @@ def test_a_writer_that_is_killed_leaves_what_it_was_told_is_written(
     reached: dict[str, str] = {}
     for number in range(ROUNDS):
         with started(WRITER, ledger_location, number) as process:
-            assert process.stdout is not None
             for _ in range(at_random.randrange(1, 60)):
                 mail, step = process.stdout.readline().split()
                 reached[mail] = step

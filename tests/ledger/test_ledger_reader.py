@@ -80,7 +80,6 @@ def test_a_mail_is_found_where_it_lies(ledger: Ledger, ledger_location: str) -> 
     claimed(ledger)
     with LedgerReader(ledger_location) as reader:
         found = reader.at(LOCATION)
-        assert found is not None
         assert found.mail_key == MAIL
         assert reader.at(OTHER) is None
         assert reader.places([MAIL]) == {LOCATION: MAIL}

@@ -116,7 +116,8 @@ def test_what_can_heal_is_tried_again(server: MessagesServer, reply: Reply) -> N
     with counted_waits() as attempts:
         assert ask(anthropic_config(server.url)).content[0].id == "toolu_1"
     assert len(server.requests) == 2
-    assert attempts.lost == (reply.status == 200)  # what the API refused is free; of what was lost nobody knows
+    # What the API refused is free; of what was lost nobody knows.
+    assert attempts.lost == (reply.status not in (429, 529))
 
 
 def test_waits_as_long_as_the_server_asks(server: MessagesServer) -> None:
@@ -136,7 +137,7 @@ def test_attempts_that_fail_count_also_between_refusals(server: MessagesServer) 
     refused = error_reply(429, retry_after="1")
     server.replies = [refused, error_reply(500), refused, error_reply(500), error_reply(500), refused, answer()]
     error = failure(anthropic_config(server.url))
-    assert (error.code, error.details["attempts"], len(server.requests)) == ("llm_unavailable", 3, 5)
+    assert (error.code, len(server.requests)) == ("llm_unavailable", 5)
 
 
 def test_a_call_waits_300_s_in_all_for_refusals(server: MessagesServer) -> None:
@@ -162,7 +163,7 @@ def test_gives_up_after_three_attempts_and_waits_longer_each_time(server: Messag
     server.replies = [error_reply(503, "Maintenance")]
     clock = Waits()
     error = failure(anthropic_config(server.url), clock)
-    assert (error.code, error.retryable, error.details["attempts"]) == ("llm_unavailable", True, 3)
+    assert (error.code, error.retryable) == ("llm_unavailable", True)
     assert "HTTP 503: Maintenance. Try again later" in error.message
     assert (len(server.requests), clock.asked) == (3, [0.5, 1.0])
 
@@ -172,11 +173,7 @@ def test_gives_up_after_three_attempts_and_waits_longer_each_time(server: Messag
     [
         (error_reply(400, "tools.0.input_schema.type: Field required"), "llm_bad_request", "input_schema.type"),
         (error_reply(400, "Your credit balance is too low"), "llm_no_credit", "Buy credit"),
-        (
-            error_reply(429, "Limit", error_code="enforced_spend_limit_reached"),
-            "llm_no_credit",
-            "raise the limit",
-        ),
+        (error_reply(429, "Limit", error_code="enforced_spend_limit_reached"), "llm_no_credit", "raise the limit"),
         (error_reply(401, "invalid x-api-key"), "llm_authentication", "Check ANTHROPIC_API_KEY"),
         (error_reply(404, "model: nonesuch"), "llm_model_not_found", "Check llm.model"),
         (error_reply(413), "llm_request_too_large", "Send less"),

@@ -29,7 +29,6 @@ def mail(text: str, subject: str = "Question") -> Email:
 
 def user_text(request: dict[str, object]) -> str:
     messages = request["messages"]
-    assert isinstance(messages, list)
     return str(messages[0]["content"])
 
 

@@ -78,7 +78,6 @@ def book(tmp_path: Path, instructions: Instructions) -> Book:
 
 def input_of(message: Message) -> Any:
     (block,) = message.content
-    assert isinstance(block, ToolUseBlock)
     return block.input
 
 
@@ -88,7 +87,6 @@ def test_a_file_holds_request_and_answer_for_people_to_read(book: Book, instruct
     text = book.file("triage").read_text(encoding="utf-8")
     (content,) = load_documents(text)
 
-    assert isinstance(content, dict)
     assert (content["scenario"], content["run"], content["call"]) == ("leak_001", 1, 1)
     sent = {**book.triage, "tool_choice": {"type": "tool", "name": "record_triage"}}
     assert content["request"] == sent

@@ -1,11 +1,12 @@
-"""What all our servers do alike, asked by the official SDK's client in memory."""
+"""What all our servers do alike, and tell of their arguments, asked by the official SDK's client in memory."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 import threading
-from typing import Annotated, Any, Literal
+from datetime import date
+from typing import Annotated, Any, Literal, cast
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from mcp_calls import CallError, call, in_memory
 from pydantic import Field, ValidationError
 
 from guarantee_email_agent.mcp_servers import server
+from guarantee_email_agent.mcp_servers.mailbox_tools import MailboxTools
 from guarantee_email_agent.mcp_servers.server import (
     Dispatcher,
     ServerTool,
@@ -23,7 +25,11 @@ from guarantee_email_agent.mcp_servers.server import (
     format_problems,
     in_thread,
 )
+from guarantee_email_agent.mcp_servers.table import TableTools
+from guarantee_email_agent.mcp_servers.ticketing import TicketingTools
+from guarantee_email_agent.mcp_servers.warranty import WarrantyTools
 from guarantee_email_agent.services.call_errors import ToolError
+from guarantee_email_agent.services.mail.maildir import Maildir
 
 pytestmark = pytest.mark.anyio
 
@@ -148,11 +154,7 @@ async def test_a_tool_error_is_a_typed_result(client: Client) -> None:
     ("tool", "arguments", "told"),
     [
         ("fail", {"a": 1}, "sample_invalid_argument: fail: unknown argument 'a'; its arguments are none"),
-        (
-            "ehco",
-            {},
-            "sample_unknown_tool: there is no tool 'ehco'; there are echo, large, half, fail, bug",
-        ),
+        ("ehco", {}, "sample_unknown_tool: there is no tool 'ehco'; there are echo, large, half, fail, bug"),
         ("half", {}, "sample_internal: half: the answer cannot be written as JSON"),
     ],
 )
@@ -202,3 +204,43 @@ async def test_a_call_given_up_before_a_thread_was_free_is_not_begun(monkeypatch
     await sample.drain()
     assert done == ["waited for"]
     assert not (await calls[2]).is_error
+
+
+NOTHING = cast("Any", None)
+TOOLS = {
+    tool.name: tool
+    for tool in (
+        *MailboxTools(Maildir.__new__(Maildir), 0).tools(),  # whose tools depend on what such a mailbox can do
+        *TicketingTools(NOTHING).tools(),
+        *WarrantyTools(NOTHING, date.today).tools(),
+        *TableTools(NOTHING).tools(),
+    )
+}
+
+
+def test_an_argument_is_declared_with_its_type_and_limits_and_no_other_is_taken() -> None:
+    schema = TOOLS["list_unprocessed"].declaration().input_schema
+    assert schema["properties"]["limit"] == {"type": "integer", "minimum": 1, "maximum": 100_000, "default": 100}
+    assert (schema["type"], schema["additionalProperties"]) == ("object", False)
+    assert schema.keys() <= {"type", "properties", "required", "additionalProperties"}
+    assert TOOLS["add_note"].declaration().input_schema["required"] == ["ticket_id", "note", "idempotency_key"]
+
+
+def test_clients_are_told_that_every_tool_can_be_called_again() -> None:
+    for tool in TOOLS.values():
+        declared = tool.declaration()
+        assert declared.title == tool.name.replace("_", " ").capitalize()
+        assert declared.annotations
+        assert (declared.annotations.idempotent_hint, declared.annotations.destructive_hint) == (True, False)
+
+
+def test_results_are_objects_with_what_is_always_there() -> None:
+    required = {name: (tool.declaration().output_schema or {}).get("required", []) for name, tool in TOOLS.items()}
+    assert required["list_unprocessed"] == ["messages", "total"]
+    assert required["mark"] == []
+    assert required["check_warranty"] == ["serial_number", "status"]
+
+
+def test_the_others_only_read() -> None:
+    writing = {"send_reply", "save_draft", "mark", "unmark", "claim_mailbox", "create_ticket", "add_note"}
+    assert {tool.name for tool in TOOLS.values() if not tool.read_only} == writing

@@ -8,18 +8,16 @@ import email
 import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from mail_servers import MailServers
 from mail_stores import counts
 from mcp import Client
 from mcp_calls import CallError, call, in_memory, program
 
 from guarantee_email_agent.mcp_servers.mailbox_tools import MailboxTools
 from guarantee_email_agent.services.mail.maildir import Maildir
-
-if TYPE_CHECKING:
-    from mail_servers import MailServers
 
 pytestmark = pytest.mark.anyio
 

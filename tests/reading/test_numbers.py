@@ -228,6 +228,7 @@ def test_finds_the_one_serial_number(text: str, number: str, lexicon: Lexicon) -
         ("The last van had the plate LB 4471 X.", None),
         ("My van is no. LK70ABC.", None),
         ("Please call me back under the number 4471 0116 02", None),
+        ("my fan broke. S/N AS 4471/22", None),
         # on paper, of a service, of an article or a phone; what is none, and what nobody read
         ("The number on the back of my receipt is 5501932.", None),
         ("Die Nummer auf der Unterseite der Rechnung ist RE-20231-88.", None),
@@ -391,7 +392,9 @@ def test_a_number_that_is_something_else_is_not_even_asked_about(text: str, lexi
         ("No problem at all. I have 2 of them, it is the red one: KT-77120-9", "KT-77120-9"),
         ("My neighbour helped me: KT-77120-9", "KT-77120-9"),
         ("Mon voisin m'a aidée, c'est BO-17-44032", "BO-17-44032"),
-        ("Seriennr. AS 2207 4415", "AS22074415"),
+        ("OK KT-77120-9", "KT-77120-9"),
+        ("I can report that the serial number is AP 77120934.", "AP77120934"),
+        ("You can see it in my photo: KT-77120-9", "KT-77120-9"),
     ],
 )
 def test_an_answer_may_be_the_bare_number(text: str, number: str, lexicon: Lexicon) -> None:
@@ -400,10 +403,11 @@ def test_an_answer_may_be_the_bare_number(text: str, number: str, lexicon: Lexic
     assert reading.is_answer
 
 
-def test_what_stands_beside_a_number_that_fills_a_line_is_judged_as_of_any_mail(lexicon: Lexicon) -> None:
-    text = (
-        "Is it raining? It is here. Model ER-6 of the quokka wibbles, snorfles, frobnicates and gronks:\nKT-77120-9\nJo"
-    )
+@pytest.mark.parametrize("end", [":\nKT-77120-9\nJo", ". It says KT-77120-9, I think."])
+def test_what_stands_beside_a_number_that_fills_a_line_or_clause_is_judged_as_of_any_mail(
+    lexicon: Lexicon, end: str
+) -> None:
+    text = f"Is it raining? It is here. Model ER-6 of the quokka wibbles, snorfles, frobnicates and gronks{end}"
     reading = read(text, lexicon, asked=True)
     assert reading.numbers == ("KT-77120-9",)
     assert not reading.is_answer
@@ -432,6 +436,10 @@ def test_what_stands_beside_a_number_that_fills_a_line_is_judged_as_of_any_mail(
         "The old one was\nKT-77120-9\nbefore you swapped it",
         "WX2, 7719 0033",
         "Thank you, but the quokka wibbles, snorfles, frobnicates and gronks KT-77120-9",
+        "RV - A 1940 2218",
+        "RV–A 1940 2218",
+        "I can't find a serial number, KT-77120-9 is the order",
+        "The password is AB12345.",
     ],
 )
 def test_what_is_more_or_something_else_is_no_answer(text: str, lexicon: Lexicon) -> None:
@@ -593,7 +601,17 @@ def test_a_sign_that_joins_no_piece_takes_nothing_away(text: str, number: str, l
 
 
 @pytest.mark.parametrize(
-    "text", ["S/N: KT-77l20 (l or 1)", "S/N: KT-77120-8, 8 or 6", "S/N KT-77120,9", "S/N KT-77120|9"]
+    "text",
+    [
+        "S/N: KT-77l20 (l or 1)",
+        "S/N: KT-77120-8, 8 or 6",
+        "S/N KT-77120,9",
+        "S/N KT-77120|9",
+        "S/N RV-A 1940 2218",
+        "S/N RV - A 1940 2218",
+        "My S/N: MODEL-X 1940 2218",
+        "S/N 1940 2218 RV-A",
+    ],
 )
 def test_a_part_that_may_be_another_is_unreadable(text: str, lexicon: Lexicon) -> None:
     assert read(text, lexicon) == NumberReading(unreadable=True, labelled=True, dropped=read(text, lexicon).dropped)

@@ -73,8 +73,11 @@ def test_tokens_and_cost_are_summed_up_and_an_unknown_price_makes_the_sum_unknow
     runs.write(1, [result(1, usage=Usage(1, 10, 5, 2, 1, 0.5)), result(2, usage=Usage(1, 10, 0, 0, 0, 0.25))])
     runs.write(2, [result(1, usage=Usage(1, 10, 5, 2, 1, 0.5)), result(2, usage=Usage(1, 10, 0, 0, 0, None))])
     runs.write(3, [result(1, usage=Usage(1, 10, 5, 2, 1, 0.5)), result(2, usage=Usage(cost_usd=None)), result(3)])
+    runs.write(4, [result(1, usage=Usage(1, 10, 5, 2, 1, 0.5))], facts={"usage": Usage(2, 20, 5, 2, 1, 0.75)._asdict()})
+    runs.write(5, [result(1, usage=Usage(1, 10, 5, 2, 1, 0.5))], facts={"usage": Usage(1, cost_usd=None)._asdict()})
     with RunStore(runs.file) as store:
-        assert [(run.tokens, run.cost_usd) for run in store.runs()] == [(0, None), (28, None), (28, 0.75)]
+        taken = [(run.tokens, run.cost_usd) for run in store.runs()]
+    assert taken == [(None, None), (28, 0.75), (None, None), (28, None), (28, 0.75)]
 
 
 def test_results_that_are_paid_for_are_there_at_once(runs: StoredRuns) -> None:

@@ -32,7 +32,7 @@ class TestThreshold:
     )  # fmt: skip
     def test_refuses_what_is_no_percentage(self, written: object) -> None:
         with pytest.raises(ValueError, match="from 0 to 100"):
-            threshold_fraction(written)  # type: ignore[arg-type]
+            threshold_fraction(written)
 
     @pytest.mark.parametrize(
         ("threshold", "text"), [(99.0, "99"), ("99.50", "99.5"), (100, "100"), (0, "0"), (10, "10"), ("0.001", "0.001")]

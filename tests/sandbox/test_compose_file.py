@@ -35,10 +35,7 @@ networks: {inner: {internal: true}}
 
 def _confine(folder: Path, text: str) -> dict[str, Any]:
     (folder / "docker-compose.yaml").write_text(text, encoding="utf-8")
-    result: dict[str, Any] = json.loads(
-        confined(folder / "docker-compose.yaml", memory_bytes=100, processes=10, label="ours")
-    )
-    return result
+    return json.loads(confined(folder / "docker-compose.yaml", memory_bytes=100, processes=10, label="ours"))
 
 
 def _refusal(folder: Path, text: str) -> str:
@@ -50,8 +47,7 @@ def _refusal(folder: Path, text: str) -> str:
 
 def _service(folder: Path, **settings: Any) -> dict[str, Any]:
     data = _confine(folder, json.dumps({"services": {"web": {"image": "any", **settings}}}))
-    service: dict[str, Any] = data["services"]["web"]
-    return service
+    return data["services"]["web"]
 
 
 def test_the_usual_file_runs_with_our_limits_and_label(tmp_path: Path) -> None:

@@ -21,14 +21,12 @@ pytestmark = pytest.mark.slow
 
 def _inspect(engine: Engine, container: str = "") -> dict[str, Any]:
     """What the engine knows of a container, or of the only one."""
-    found: dict[str, Any] = json.loads(engine.ask("inspect", container or engine.ask("ps", "--quiet")))[0]
-    return found
+    return json.loads(engine.ask("inspect", container or engine.ask("ps", "--quiet")))[0]
 
 
 def _get(port: int, path: str) -> bytes:
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=10) as reply:
-        content: bytes = reply.read()
-        return content
+        return reply.read()
 
 
 @pytest.fixture

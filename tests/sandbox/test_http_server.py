@@ -111,7 +111,6 @@ def test_nobody_can_take_the_other_address_of_localhost(make_box: MakeBox) -> No
 @pytest.mark.parametrize("way", ["other address", "gone at once", "silent"])
 def test_another_user_does_nothing_and_keeps_nobody_out(box: Box, way: str) -> None:
     with _connect_as(NOBODY, box, way, "touch /tmp/been") as client:
-        assert client.stdout is not None
         assert client.stdout.readline() == ("403\n" if way == "other address" else "done\n")
         assert box.output("ls /tmp/been 2>&1").startswith("ls: cannot access")
         client.communicate("")

@@ -81,7 +81,7 @@ def test_what_the_operator_gives_may_be_asked_for(tmp_path: Path) -> None:
 
 def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match=r"there is no sandbox 'vm'\. Use one of: embedded, docker, none"):
-        open_sandbox(_task(tmp_path, {}), kind="vm")  # type: ignore[arg-type]
+        open_sandbox(_task(tmp_path, {}), kind="vm")
 
 
 def test_it_is_open_within_the_block_and_gone_after(tmp_path: Path) -> None:

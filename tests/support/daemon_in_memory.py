@@ -62,6 +62,10 @@ class Inbox:
         self.observer = Observed()
         self.daemon = Daemon(worker, SystemClock(), self.stop, self.observer)
 
+    def configure(self, **settings: Any) -> None:
+        worker = self.daemon.worker
+        self.daemon.worker = replace(worker, settings=replace(worker.settings, **settings))
+
     def use_model(self, model: ClosableModel, fallback: ClosableModel | None) -> None:
         worker = self.daemon.worker
         llm = ModelWithFallback(model, SystemClock(), fallback)

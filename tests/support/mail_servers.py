@@ -1,4 +1,4 @@
-"""A real mail system on loopback for tests: Dovecot (IMAP, LMTP) and Postfix (SMTP), from temporary configuration.
+"""A real mail system on loopback: Dovecot (IMAP, LMTP) and Postfix (SMTP), set up by `mail_server_settings`.
 
 Everything that Postfix accepts goes to Dovecot: mail for the support address into its mailbox, mail for any other
 address of any domain into one mailbox of all customers. Nothing can leave the machine.
@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
+from string import Template
 from typing import Self
 
 from certificates import make_certificate
@@ -30,166 +31,7 @@ PASSWORD = "correct horse, battery"
 DOVECOT, POSTFIX = "/usr/sbin/dovecot", "/usr/sbin/postfix"
 MAILBOX_OWNER = "mail"  # Debian's user for mailboxes; Dovecot refuses to read any as root
 STARTING_S = 20.0
-
-_DOVECOT = """\
-base_dir = {root}/run
-log_path = {root}/dovecot.log
-ssl = yes
-ssl_cert = <{root}/server.pem
-ssl_key = <{root}/server.key
-ssl_ca = <{root}/ca.pem
-disable_plaintext_auth = no
-protocols = imap lmtp
-listen = 127.0.0.1
-login_trusted_networks = 127.0.0.0/8
-first_valid_uid = 1
-auth_failure_delay = 0
-mail_fsync = never
-mail_max_userip_connections = 100
-auth_mechanisms = plain xoauth2 oauthbearer
-passdb {{
-  driver = oauth2
-  mechanisms = xoauth2 oauthbearer
-  args = {root}/oauth2.conf
-}}
-passdb {{
-  driver = passwd-file
-  args = scheme=PLAIN username_format=%u {root}/users
-}}
-userdb {{
-  driver = passwd-file
-  args = username_format=%u {root}/users
-}}
-userdb {{
-  driver = static
-  args = uid={owner} gid={owner} home={root}/customers allow_all_users=yes
-}}
-mail_location = maildir:~/Maildir
-mailbox_list_index = no
-namespace inbox {{
-  inbox = yes
-  mailbox Sent {{
-    auto = create
-    special_use = \\Sent
-  }}
-  mailbox Drafts {{
-    auto = create
-    special_use = \\Drafts
-  }}
-  mailbox Junk {{
-    auto = create
-    special_use = \\Junk
-  }}
-}}
-service anvil {{
-  chroot =
-  unix_listener anvil-auth-penalty {{
-    mode = 0
-  }}
-}}
-service imap-login {{
-  chroot =
-  service_count = 0
-  inet_listener imap {{
-    port = {imap_port}
-  }}
-  inet_listener imaps {{
-    port = {imaps_port}
-    ssl = yes
-  }}
-}}
-service lmtp {{
-  inet_listener lmtp {{
-    port = {lmtp_port}
-  }}
-}}
-service auth {{
-  inet_listener {{
-    port = {auth_port}
-  }}
-}}
-"""
-_OAUTH2 = """\
-introspection_mode = post
-introspection_url = http://127.0.0.1:{issuer_port}/introspect
-username_attribute = username
-active_attribute = active
-active_value = true
-"""
-_POSTFIX_MAIN = """\
-compatibility_level = 3.6
-queue_directory = {root}/postfix/queue
-data_directory = {root}/postfix/data
-command_directory = /usr/sbin
-daemon_directory = /usr/lib/postfix/sbin
-maillog_file = {root}/postfix/postfix.log
-maillog_file_prefixes = {root}
-mail_owner = postfix
-setgid_group = postdrop
-inet_interfaces = 127.0.0.1
-inet_protocols = ipv4
-myhostname = mail.example.com
-mydomain = example.com
-mydestination =
-mynetworks = 127.0.0.0/8
-alias_maps =
-alias_database =
-local_recipient_maps =
-local_transport = lmtp:inet:127.0.0.1:{lmtp_port}
-default_transport = lmtp:inet:127.0.0.1:{lmtp_port}
-relay_transport = lmtp:inet:127.0.0.1:{lmtp_port}
-virtual_transport = lmtp:inet:127.0.0.1:{lmtp_port}
-disable_dns_lookups = yes
-smtp_host_lookup = native
-default_destination_concurrency_limit = 10
-lmtp_destination_recipient_limit = 50
-message_size_limit = 60000000
-mailbox_size_limit = 0
-smtpd_client_connection_count_limit = 0
-smtpd_peername_lookup = no
-smtpd_tls_cert_file = {root}/server.pem
-smtpd_tls_key_file = {root}/server.key
-smtpd_tls_loglevel = 0
-smtpd_sasl_type = dovecot
-smtpd_sasl_path = inet:127.0.0.1:{auth_port}
-smtpd_recipient_restrictions =
-  check_recipient_access inline:{{ {{ nobody@example.net = 550 5.1.1 no such user }},
-    {{ later@example.net = 450 4.2.0 try later }} }}
-minimal_backoff_time = 2s
-maximal_backoff_time = 4s
-queue_run_delay = 2s
-"""
-_POSTFIX_MASTER = """\
-127.0.0.1:{smtp_port} inet n - n - - smtpd
-  -o smtpd_relay_restrictions=permit_mynetworks,reject
-127.0.0.1:{submission_port} inet n - n - - smtpd
-  -o smtpd_tls_security_level=encrypt
-  -o smtpd_sasl_auth_enable=yes
-  -o smtpd_relay_restrictions=permit_sasl_authenticated,reject
-127.0.0.1:{smtps_port} inet n - n - - smtpd
-  -o smtpd_tls_wrappermode=yes
-  -o smtpd_sasl_auth_enable=yes
-  -o smtpd_relay_restrictions=permit_sasl_authenticated,reject
-pickup unix n - n 60 1 pickup
-cleanup unix n - n - 0 cleanup
-qmgr unix n - n 300 1 qmgr
-tlsmgr unix - - n 1000? 1 tlsmgr
-rewrite unix - - n - - trivial-rewrite
-bounce unix - - n - 0 bounce
-defer unix - - n - 0 bounce
-trace unix - - n - 0 bounce
-verify unix - - n - 1 verify
-flush unix n - n 1000? 0 flush
-proxymap unix - - n - - proxymap
-showq unix n - n - - showq
-error unix - - n - - error
-retry unix - - n - - error
-discard unix - - n - - discard
-lmtp unix - - n - - lmtp
-anvil unix - - n - 1 anvil
-scache unix - - n - 1 scache
-postlog unix-dgram n - n - 1 postlogd
-"""
+_SETTINGS = Path(__file__).with_name("mail_server_settings")
 
 
 def missing() -> str | None:
@@ -380,17 +222,19 @@ class MailServers:
             shutil.chown(self.root / home, MAILBOX_OWNER, MAILBOX_OWNER)
         user = f"{ADDRESS}:{{PLAIN}}{PASSWORD}:{MAILBOX_OWNER}:{MAILBOX_OWNER}::{self.root}/support::\n"
         (self.root / "users").write_text(user)
-        values = {"root": self.root, "owner": MAILBOX_OWNER, **self._ports()}
-        (self.root / "dovecot.conf").write_text(_DOVECOT.format(**values))
-        (self.root / "oauth2.conf").write_text(_OAUTH2.format(**values))
+        for name in ("dovecot.conf", "oauth2.conf"):
+            self._write_settings(name, self.root)
 
     def _write_postfix(self) -> None:
         for directory in ("postfix", "postfix/queue", "postfix/data", "postfix/etc"):
             (self.root / directory).mkdir()
         shutil.chown(self.root / "postfix/data", "postfix")
-        values = {"root": self.root, **self._ports()}
-        (self.root / "postfix/etc/main.cf").write_text(_POSTFIX_MAIN.format(**values))
-        (self.root / "postfix/etc/master.cf").write_text(_POSTFIX_MASTER.format(**values))
+        for name in ("main.cf", "master.cf"):
+            self._write_settings(name, self.root / "postfix/etc")
+
+    def _write_settings(self, name: str, folder: Path) -> None:
+        values = {"root": self.root, "owner": MAILBOX_OWNER, **self._ports()}
+        (folder / name).write_text(Template((_SETTINGS / name).read_text()).substitute(values))
 
     def _ports(self) -> dict[str, int]:
         return {name: value for name, value in vars(self).items() if name.endswith("_port")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import email
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -26,6 +27,10 @@ def open_maildir(directory: Path) -> Maildir:
 
 def ids(mailbox: MailStore, limit: int = 100) -> list[str]:
     return [entry.id for entry in mailbox.list_unprocessed(limit).entries]
+
+
+def message_ids(raws: list[bytes]) -> list[str]:
+    return [str(email.message_from_bytes(raw)["Message-ID"]) for raw in raws]
 
 
 def counts(**marked: int) -> dict[str, int]:

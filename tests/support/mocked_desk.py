@@ -72,11 +72,17 @@ class Desk:
         return list(self.mocks["warranty"].calls)
 
 
-def desk(llm: Any = None, **mock_responses: Mapping[str, Any]) -> Desk:
+def desk(
+    llm: Any = None,
+    *,
+    policy: AnswerPolicy = AnswerPolicy(),  # noqa: B008 - it is frozen
+    history: ReplyHistory | None = None,
+    **mock_responses: Mapping[str, Any],
+) -> Desk:
     mocks = create_mock_clients(case(**({"warranty_api": VALID} | mock_responses)))
     if llm is not None:
         mocks["anthropic"] = llm
-    return Desk(mocks)
+    return Desk(mocks, policy, history)
 
 
 def mail(body: str = "My dryer with serial number SN12345 is broken.", **more: Any) -> dict[str, Any]:

@@ -208,7 +208,6 @@ class PostgreSQLServer:
         return f"postgresql{driver}://{user}:{password}@127.0.0.1:{self.port}/{database}"
 
     def _signal_all(self, number: int) -> None:
-        assert self._process is not None
         parent = self._process.pid
         children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
         for process in (parent, *map(int, children)):

@@ -101,6 +101,5 @@ def sandbox_of_another_process(
     )
     command_line, variables = [sys.executable, "-c", program], {**os.environ, **environment}
     with subprocess.Popen(command_line, stdout=subprocess.PIPE, env=variables) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == b"up\n"
         yield process

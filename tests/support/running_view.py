@@ -17,7 +17,6 @@ class RunningView:
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
-        assert process.stdout is not None
         self.announced = process.stdout.readline()
         self.address = self.announced.partition(" ")[0]
 

@@ -61,8 +61,7 @@ class ScenarioFolder:
     def report(self, **options: Any) -> dict[str, Any]:
         path = self.folder.parent / "report.json"
         self.evaluate(json_file=path, run_id="run", started="2026-01-18T10:00:00Z", **options)
-        report: dict[str, Any] = json.loads(path.read_bytes())
-        return report
+        return json.loads(path.read_bytes())
 
     def timeless_report(self, **options: Any) -> dict[str, Any]:
         """Without what differs from run to run."""

@@ -195,8 +195,7 @@ def complete(result: str = "42") -> ToolCall:
 
 
 def read_json(file: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(file.read_text())
-    return content
+    return json.loads(file.read_text())
 
 
 class SolveFolders:

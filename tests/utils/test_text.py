@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guarantee_email_agent.utils.text import (
+    amount,
     duration,
     head_and_tail,
     normalize_line,
@@ -47,6 +48,14 @@ def test_a_duration_has_one_unit(seconds: float, text: str) -> None:
 )
 def test_a_time_that_something_took_is_as_exact_as_it_is_short(milliseconds: float, text: str) -> None:
     assert time_taken(milliseconds) == text
+
+
+@pytest.mark.parametrize(
+    ("usd", "text"),
+    [(0.0, "0.0000"), (2.5e-7, "0.00000025"), (0.00005, "0.000050"), (0.0001, "0.0001"), (12.34567, "12.3457")],
+)
+def test_a_cost_is_never_shown_as_nothing(usd: float, text: str) -> None:
+    assert amount(usd) == text
 
 
 @pytest.mark.parametrize(("text", "short"), [("", ""), ("four", "four"), ("fives", "five…")])

@@ -1,4 +1,4 @@
-"""One result from mail to checks, the whole of its texts, and its history."""
+"""One result from mail to checks with its history, and two runs side by side."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from viewed_runs import ViewedRuns
 
 from guarantee_email_agent.judging.record_files import Extent, RecordPlace, SingleRecordFile
 from guarantee_email_agent.judging.record_reference import refer_to
-from guarantee_email_agent.runlog.records import Check
+from guarantee_email_agent.runlog.records import Check, Input, InputSet, Usage
 
 MAIL = {"from": "jane@example.com", "subject": "Kettle", "body": "Is SN12345 under warranty?"}
 RESPONSE = {
@@ -88,7 +88,6 @@ def test_the_work_on_a_task_is_read_from_its_record(runs: StoredRuns, pages: Vie
     messages = [{"role": "user", "content": "Count <b>them</b>."}]
     file.write_text(json.dumps({"instruction": "Count.", "task_result": "42 in all", "conversation": messages}))
     record = refer_to(RecordPlace(SingleRecordFile(file, "valid_warranty_001"), Extent()), "")
-    assert record is not None
     graded = result(1, request=None, response=None, trace={"record": record._asdict()})
     runs.write(1, [graded], command="solve")
     page = pages.get("/runs/last/results/valid_warranty_001").text
@@ -146,3 +145,77 @@ def test_what_strangers_write_is_text(runs: StoredRuns, pages: ViewedRuns) -> No
 def test_transcripts_of_another_shape_are_shown_all_the_same(runs: StoredRuns, pages: ViewedRuns, odd: Any) -> None:
     runs.write(1, [result(1, request=odd, response=odd, trace=odd)])
     assert pages.get(PAGE).status == 200
+
+
+def test_what_is_not_known_to_have_been_taken_is_not_nothing(runs: StoredRuns, pages: ViewedRuns) -> None:
+    runs.write(1, [result(1, usage=Usage(cost_usd=None))])
+    assert all("tokens not known, cost not known" in pages.get(page).text for page in (PAGE, "/runs/last"))
+
+
+def test_it_names_what_fails_what_was_changed_and_marks_the_words(runs: StoredRuns, pages: ViewedRuns) -> None:
+    old = InputSet([Input.of("instruction", "main.md", b"be kind\n")])
+    new = InputSet([Input.of("instruction", "main.md", b"be short\n")])
+    runs.write(1, [result(1, inputs=old), result(2, "failed", inputs=old), result(3, inputs=old)])
+    changed = {"response": {"response_body": "Reply one & <all>"}, "inputs": new}
+    runs.write(
+        2, [result(1, "failed", **changed), result(2, inputs=new), result(4, inputs=new)], "failed", 4, model="m2"
+    )
+    page = pages.get("/compare")
+    assert "✗ 2 regressions" in page.text
+    for words in ("Newly failing: 1", "Newly passing: 1", "Added: 1", "Removed, which counts as a regression: 1"):
+        assert words in page.text
+    assert "<del>-be kind</del>" in page.content
+    assert "<ins>+be short</ins>" in page.content
+    assert "Reply <del>1</del> <ins>one &amp; &lt;all&gt;</ins>" in page.content
+    assert page.link("/results/valid_warranty_003").startswith("/runs/20260118T100001")
+
+
+def test_without_names_it_takes_the_green_run_before_the_last(runs: StoredRuns, pages: ViewedRuns) -> None:
+    runs.write(1, [result(1)])
+    runs.write(2, [result(1, "failed")], "failed", 4)
+    runs.write(3, [result(1, "failed")], "failed", 4)
+    page = pages.get("/compare")
+    chosen = [each["value"] for each in page.all("option") if "selected" in each]
+    assert chosen == ["20260118T100001-00000001", "20260118T100003-00000003"]
+    other = pages.get("/compare?baseline=20260118T100002-00000002&run=last")
+    assert "✓ No regression" in other.text
+
+
+def test_without_a_green_run_it_takes_the_one_before(runs: StoredRuns, pages: ViewedRuns) -> None:
+    assert runs.file.exists() is False
+    runs.write(1, [result(1, "failed")], "failed", 4)
+    assert "That takes two runs" in pages.get("/compare").text
+    runs.write(2, [result(1)])
+    assert "Newly passing: 1" in pages.get("/compare").text
+    assert "Newly failing: 1" in pages.get("/compare?run=20260118T100001-00000001").text
+
+
+def test_a_run_that_did_not_reach_a_case_decides_nothing(runs: StoredRuns, pages: ViewedRuns) -> None:
+    runs.write(1, [result(1), result(2)])
+    runs.write(2, [result(1)], "interrupted", 130, planned=2)
+    page = pages.get("/compare")
+    assert "✗ Not decided: 1 of 2 were not reached" in page.text
+    assert "No regression" not in page.text
+
+
+def test_many_changes_are_cut_and_it_says_so(runs: StoredRuns, pages: ViewedRuns) -> None:
+    before = [result(each, source=b"a") for each in range(1, 201)]
+    after = [
+        result(each, "failed", response={"response_body": f"New reply {each}"}, source=b"b %d" % each)
+        for each in range(1, 201)
+    ]
+    runs.write(1, before, planned=200)
+    runs.write(2, after, "failed", 4, planned=200)
+    page = pages.get("/compare")
+    assert "Newly failing: 200" in page.text
+    assert "… and 100 more" in page.text
+    assert "The first 20 are shown" in page.text
+
+
+def test_what_a_judge_says_otherwise_is_marked_and_escaped(runs: StoredRuns, pages: ViewedRuns) -> None:
+    for number, said in ((1, "said 42"), (2, "said <b>43</b>")):
+        judged = result(1, judgement={"verdict": "passed", "feedback": said})
+        runs.write(number, [judged], command="grade", suite="tasks")
+    page = pages.get("/compare")
+    assert "Changed feedback" in page.text
+    assert "said <del>42</del> <ins>&lt;b&gt;43&lt;/b&gt;</ins>" in page.content

@@ -106,10 +106,7 @@ def press(browser: Browser, key: str, code: int) -> None:
 
 
 def names(browser: Browser) -> list[str]:
-    listed: list[str] = browser.evaluate(
-        "Array.from(document.querySelectorAll('#found .results .name'), e => e.textContent)"
-    )
-    return listed
+    return browser.evaluate("Array.from(document.querySelectorAll('#found .results .name'), e => e.textContent)")
 
 
 @pytest.mark.parametrize("path", PAGES)

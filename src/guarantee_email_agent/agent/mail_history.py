@@ -20,7 +20,7 @@ from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import IntegrationError, ProcessingError
 from guarantee_email_agent.utils.local_time import LocalTime
 from guarantee_email_agent.utils.terminal import Terminal, pluralize
-from guarantee_email_agent.utils.text import duration, printable, truncate
+from guarantee_email_agent.utils.text import amount, duration, printable, truncate
 
 MAX_READ_BYTES: Final = 2_000_000
 _MAX_SHOWN_CHARS: Final = 100
@@ -54,7 +54,7 @@ def print_log(
     terminal.line(f"Times are {clock.zone_at(now)}")
     for row in rows:
         worked = "" if row.worked_s is None else f"  {_took(row.worked_s)}"
-        cost = f"  {row.cost_usd:.4f} USD" if row.cost_usd else ""
+        cost = f"  {amount(row.cost_usd)} USD" if row.cost_usd else ""
         if row.worked_s is not None and row.cost_usd is None:
             cost = "  cost not known"
         ticket = f"  {printable(row.ticket_id)}" if row.ticket_id else ""
@@ -94,7 +94,7 @@ def _summary(reader: LedgerReader, begin: float, end: float, clock: LocalTime) -
     paid, unknown = sum(filter(None, costs)), costs.count(None)
     without = f", without {pluralize(unknown, 'mail')} whose cost is not known" if unknown else ""
     yield ""
-    yield f"Language model: {f'{paid:.4f} USD' if paid or unknown else 'no cost'}{without}"
+    yield f"Language model: {f'{amount(paid)} USD' if paid or unknown else 'no cost'}{without}"
     now, open_counts = reader.now(), reader.counts()
     outages = [(agent, outage) for agent in reader.agents() for outage in current_outages(agent, now)]
     yield f"Down now: {'nothing' if not outages else ''}".rstrip()

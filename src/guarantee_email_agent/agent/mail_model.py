@@ -23,6 +23,7 @@ from guarantee_email_agent.llm.port import (
 from guarantee_email_agent.llm.usage import cost_usd, model_of, price_of, usage_of
 from guarantee_email_agent.utils.clock import counted_waits
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
+from guarantee_email_agent.utils.text import amount
 
 OVER_COST_LIMIT: Final = "llm_cost_limit"
 
@@ -48,7 +49,7 @@ class CostLimitedModel(ModelClient):
                 await self._save(0.0)
             spent = await asyncio.to_thread(self._ledger.costs.today)
             if spent >= self._max_usd:
-                message = f"llm.max_cost_per_day is reached: {spent:.2f} USD since 0:00 UTC"
+                message = f"llm.max_cost_per_day is reached: {amount(spent)} USD since 0:00 UTC"
                 raise LLMError(message, OVER_COST_LIMIT, outage=True)
             self._begun = True
         with counted_waits() as attempts:

@@ -39,6 +39,7 @@ from guarantee_email_agent.services.ports import DraftState, InboxEntry, Mailbox
 from guarantee_email_agent.utils.clock import counted_waits
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError, LLMError, ProcessingError
 from guarantee_email_agent.utils.logging import add_log_fields, log_fields
+from guarantee_email_agent.utils.text import amount
 
 logger = logging.getLogger(__name__)
 
@@ -342,7 +343,7 @@ class MailWorker:
         tokens = None if model.usage.uncounted else model.usage.total
         add_log_fields(tokens=tokens, cost_usd=model.cost_usd)
         if tokens != 0:
-            price = "unknown cost" if model.cost_usd is None else f"{model.cost_usd:.4f} USD"
+            price = "unknown cost" if model.cost_usd is None else f"{amount(model.cost_usd)} USD"
             logger.info("Email %s took %s tokens in %d calls (%s)", entry.id, tokens or "unknown", model.calls, price)
         try:
             if processed is None:

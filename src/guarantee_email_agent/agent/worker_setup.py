@@ -22,13 +22,15 @@ from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
+from guarantee_email_agent.judging.judge_dependencies import follow_judges
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.llm.port import ClosableModel, LanguageModel
 from guarantee_email_agent.llm.provider import language_model
 from guarantee_email_agent.runlog.database import StoreError
-from guarantee_email_agent.runlog.program_inputs import program_inputs
+from guarantee_email_agent.runlog.program_inputs import code_inputs, program_inputs
 from guarantee_email_agent.runlog.proof import Proof, SuiteProofs
 from guarantee_email_agent.runlog.records import Input
+from guarantee_email_agent.runlog.suite_manifest import judge_files, suite_files
 from guarantee_email_agent.services.look_ups import instruction_files
 from guarantee_email_agent.services.services import Services
 from guarantee_email_agent.utils.clock import Clock
@@ -50,7 +52,10 @@ class RequiredEvaluation:
 
     def proof(self) -> Proof:
         """Of the files as they are now. Raises StoreError."""
-        return self._proofs.of(self._inputs())
+        suite = self._config.eval.test_suite_path
+        judges = follow_judges(judge_files(suite))
+        files = dict(suite_files(suite, judges))
+        return self._proofs.of(self._inputs(), [*file_inputs(files), *code_inputs(judges)])
 
     def require(self) -> None:
         """Raises InstructionError where the files as they are now may not answer."""

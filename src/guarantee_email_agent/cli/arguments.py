@@ -199,6 +199,16 @@ def refuse_audience_alone(options: argparse.Namespace) -> None:
         raise ConfigurationError("--for says for whom a page is. Add --html FILE, or leave it out", "cli_bad_usage")
 
 
+def refuse_idle_cost_limit(options: argparse.Namespace) -> None:
+    """Raise ConfigurationError for `--max-cost` where nothing is paid for."""
+    from guarantee_email_agent.utils.errors import ConfigurationError
+
+    asks = options.llm in ("live", "record") or (options.llm == "offline" and vars(options).get("agent") is not None)
+    if options.max_cost_usd is not None and not asks:
+        problem = f"--max-cost limits what an API takes, and with --llm {options.llm} none is asked"
+        raise ConfigurationError(f"{problem}. Add --llm live or record, or leave it out", "cli_bad_usage")
+
+
 def add_past_mail_options(parser: Parser) -> None:
     """Which mails that came already."""
     parser.add_argument(

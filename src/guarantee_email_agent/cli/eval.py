@@ -176,6 +176,7 @@ def _evaluate(options: argparse.Namespace) -> int:
         from guarantee_email_agent.eval.suite import evaluate
 
     arguments.refuse_audience_alone(options)
+    arguments.refuse_idle_cost_limit(options)
     _refuse_mismatched(options)
     config = arguments.load_config_and_log(options.config, options.verbose)
     stream = arguments.results_stream(options)

@@ -75,6 +75,7 @@ def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.config.task_allowance import with_options
     from guarantee_email_agent.judging.grade_command import GradeOptions, grade_command
 
+    arguments.refuse_idle_cost_limit(options)
     arguments.log_to_console(options.verbose)
     # Whoever judges the work of another agent has no configuration of ours, and needs none.
     needs_config = options.config is not None or options.llm != "offline"

@@ -6,12 +6,11 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.processor_models import AnswerPolicy
-from guarantee_email_agent.files.text_file import read_start
+from guarantee_email_agent.files.text_file import names, read_start
 from guarantee_email_agent.llm.port import OFFLINE_MODEL
 from guarantee_email_agent.runlog.program_inputs import incomplete
 from guarantee_email_agent.runlog.records import Input
@@ -80,11 +79,3 @@ def setting(kind: str, name: str, value: Any) -> Input:
 
 def _plain(value: Any) -> Any:
     return sorted(value) if isinstance(value, frozenset | set) else str(value)
-
-
-def names(folder: Path, ending: str, hidden: str = "._") -> list[str]:
-    """Of the files in a folder, sorted; none where it cannot be read."""
-    try:
-        return sorted(name for name in os.listdir(folder) if name.endswith(ending) and name[0] not in hidden)
-    except OSError:
-        return []

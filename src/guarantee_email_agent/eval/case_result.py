@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from email.parser import BytesHeaderParser
 from typing import Any, Final
 
-from guarantee_email_agent.email.no_reply import sender_reason
+from guarantee_email_agent.email.no_reply import decides_reply, sender_reason
 from guarantee_email_agent.eval.mocks import build_raw_email
 from guarantee_email_agent.eval.models import EvalInput, EvalResult, EvalTestCase
 from guarantee_email_agent.llm.port import TokenUsage
@@ -156,7 +157,8 @@ def _what_the_agent_meets(met: EvalInput) -> tuple[object, ...]:
     if address is not None:
         names.update(word.casefold() for word in _WORDS.findall(address.partition("@")[0]))
     is_name = len(display_name.split()) <= _MAX_NAME_WORDS
-    headers = sorted((name.casefold(), _fold(value)) for name, value in mail.headers.items())
+    written = mail.headers.items() if mail.raw is None else _deciding_headers(mail.raw)
+    headers = sorted((name.casefold(), _fold(value)) for name, value in written)
     return (
         _fold(mail.subject, names),
         _fold(_without_signature(mail.body), names),
@@ -169,6 +171,13 @@ def _what_the_agent_meets(met: EvalInput) -> tuple[object, ...]:
         met.agent and _fold(repr(met.agent)),
         *(() if met.task is None else (_fold(repr(_ordered(met.task))), _fold(repr(_ordered(met.world))))),
     )
+
+
+def _deciding_headers(raw: bytes) -> Iterator[tuple[str, str]]:
+    """Of a mail that came by itself most headers are of its way alone, and no two have the same."""
+    for name, value in BytesHeaderParser().parsebytes(raw).items():
+        if decides_reply(name.lower(), text := str(value)):
+            yield name, text
 
 
 def _fold(text: str, names: Iterable[str] = ()) -> str:

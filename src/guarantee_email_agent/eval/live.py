@@ -27,7 +27,7 @@ from guarantee_email_agent.runlog.views.stored_report import describe_usage
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import LLMError
 from guarantee_email_agent.utils.terminal import Progress, pluralize
-from guarantee_email_agent.utils.text import duration, printable
+from guarantee_email_agent.utils.text import amount, duration, printable
 
 logger = logging.getLogger(__name__)
 
@@ -196,7 +196,7 @@ class LiveEvaluation(PaidRun):
 
     def progress_detail(self) -> str:
         """For the progress line: US dollars where they are known, and what the run waits for."""
-        parts = [] if self.meter.cost_usd is None else [f"${self.meter.cost_usd:.4f}"]
+        parts = [] if self.meter.cost_usd is None else [f"${amount(self.meter.cost_usd)}"]
         if (wait_s := self._limiter.held_back_s()) >= _SHOWN_WAIT_S:
             parts.append(f"waiting {duration(ceil(wait_s))} for the rate limit")
         return ", ".join(parts)

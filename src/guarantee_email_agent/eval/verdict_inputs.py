@@ -19,14 +19,19 @@ from guarantee_email_agent.email.agent_inputs import (
     lexicon_paths,
     model_name,
     model_parameters,
-    names,
     setting,
 )
 from guarantee_email_agent.files.python_code import NOTHING, FollowedCode
 from guarantee_email_agent.files.text_file import FileCache, FileSignature, file_signature
 from guarantee_email_agent.runlog.program_inputs import code_inputs, digest_of_folder, incomplete, program_inputs
 from guarantee_email_agent.runlog.records import Input, InputSet
-from guarantee_email_agent.runlog.suite_manifest import CALIBRATION_FILE, MANIFEST, calibration_file
+from guarantee_email_agent.runlog.suite_manifest import (
+    CALIBRATION_FILE,
+    judge_files,
+    named_files,
+    suite_files,
+    suite_folders,
+)
 
 AGENT_OPTIONS: Final = ("agent_mcp", "agent_timeout")
 
@@ -88,46 +93,20 @@ def input_files(config: Config, suite: Path, agent: str | None) -> Iterator[tupl
     if agent is None:
         yield from instruction_paths(config).items()
     yield from lexicon_paths(config).items()
-    for folder in suite_folders(suite):
-        if (file := calibration_file(folder)) is not None:
-            yield ("rubric", os.path.relpath(file, suite)), os.fspath(file)
-        for name in names(folder / "servers", ".yaml"):
-            path = os.path.join(folder, "servers", name)
-            yield ("server", os.path.relpath(path, suite)), path
     judges, program = followed_code(suite, agent)
-    yield from _named("judge", judges, os.path.abspath(suite))
-    yield from _named("agent", program, os.getcwd())
+    yield from suite_files(suite, judges)
+    yield from named_files("agent", program, os.getcwd())
 
 
 def followed_code(suite: Path, agent: str | None) -> tuple[FollowedCode, FollowedCode]:
     """Of the judges of a suite, and of an agent that is not ours."""
-    folders = suite_folders(suite)
-    judges = [os.path.abspath(folder / name) for folder in folders for name in names(folder, ".py", hidden=".")]
+    judges = judge_files(suite)
     if not judges and agent is None:
         return NOTHING, NOTHING
     from guarantee_email_agent.eval.agent_code import follow_agent  # for those who judge another agent, or by a judge
     from guarantee_email_agent.judging.judge_dependencies import follow_judges
 
     return follow_judges(judges), follow_agent(agent)
-
-
-def suite_folders(suite: Path) -> Iterator[Path]:
-    """The folders in which scenarios of a suite may lie, itself first."""
-    for folder, folders, files in os.walk(suite):
-        is_other = MANIFEST in files and folder != os.fspath(suite)
-        folders[:] = [] if is_other else sorted(name for name in folders if name[0] not in "._")
-        if not is_other:
-            yield Path(folder)
-
-
-def _named(kind: str, code: FollowedCode, folder: str) -> Iterator[tuple[tuple[str, str], str]]:
-    """Each file by its path from the folder, or by its name where it lies elsewhere."""
-    used: dict[str, int] = {}
-    for path in code.files:
-        inside = path.startswith(f"{folder}{os.sep}")
-        name = Path(path[len(folder) + 1 :]).as_posix() if inside else os.path.basename(path)
-        used[name] = used.get(name, 0) + 1
-        yield (kind, name if used[name] == 1 else f"{name} ({used[name]})"), path
 
 
 def _recordings(suite: Path, agent: str | None) -> Input:

@@ -25,10 +25,11 @@ from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
 from guarantee_email_agent.eval.reporter import describe_failure
 from guarantee_email_agent.eval.scenario_model import recordings_folder
 from guarantee_email_agent.eval.suite import evaluate, run_again
-from guarantee_email_agent.eval.verdict_inputs import input_files, suite_folders
+from guarantee_email_agent.eval.verdict_inputs import input_files
 from guarantee_email_agent.files.text_file import FileSignature, file_signature
 from guarantee_email_agent.runlog.comparison import Changes, ReplyChange
 from guarantee_email_agent.runlog.statistics import Threshold, format_percentage, meets_threshold, threshold_text
+from guarantee_email_agent.runlog.suite_manifest import suite_folders
 from guarantee_email_agent.runlog.suite_statistics import SharedCauses, Totals
 from guarantee_email_agent.runlog.views.comparison_report import print_replies
 from guarantee_email_agent.runlog.views.report import relative_to

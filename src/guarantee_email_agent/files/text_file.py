@@ -89,6 +89,14 @@ def read_start(path: Path | str, most_bytes: int) -> bytes:
         os.close(descriptor)
 
 
+def names(folder: Path, ending: str, hidden: str = "._") -> list[str]:
+    """Of the files in a folder, sorted; none where it cannot be read."""
+    try:
+        return sorted(name for name in os.listdir(folder) if name.endswith(ending) and name[0] not in hidden)
+    except OSError:
+        return []
+
+
 def kind_of_file(path: Path | str) -> str | None:
     """What stands at a path, where that is no file: `a folder`, `a link to what does not exist` …
 

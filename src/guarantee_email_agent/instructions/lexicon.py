@@ -24,6 +24,7 @@ from guarantee_email_agent.instructions.phrases import (
     MeaningMatcher,
     Phrase,
     PhrasesOfKind,
+    TokenizedText,
     fold,
     read_phrase,
     read_phrases,
@@ -95,6 +96,8 @@ LEXICON_ELEMENTS = (*REQUIRED_ELEMENTS, *OPTIONAL_ELEMENTS)
 _RETIRED_ELEMENT: Final = "function-words"
 """In files that an earlier version wrote: a library tells the language of a mail now, and the list is not read."""
 
+_APOSTROPHES: Final = ("'", "’")
+
 MAX_WEIGHT = 9
 
 
@@ -134,6 +137,11 @@ class Lexicon:
     self_labelled: re.Pattern[str]
     unlabelled: re.Pattern[str]
     never: re.Pattern[str]
+
+    def denies(self, words: TokenizedText, index: int) -> bool:
+        """Whether word `index` says no, as the t of "can't" does."""
+        word = words.folded[index]
+        return word in self.denials or (word == "t" and words.gaps[index] in _APOSTROPHES)
 
 
 LexiconSource = Callable[[], Lexicon]

@@ -188,7 +188,6 @@ class ApiModel(ModelClient, ABC):
             try:
                 answer = await self._attempt(sent)
             except RefusedError as error:
-                error.details["attempts"] = attempt
                 over_limit = error.code == "llm_rate_limited"
                 pause_s = self.limiter.refused(permit, error.retry_after_s, over_limit=over_limit)
                 if refused_s + pause_s > self.max_wait_s:
@@ -196,7 +195,6 @@ class ApiModel(ModelClient, ABC):
                 place, not_before = permit.number, self.clock.monotonic() + min(pause_s, MAX_PAUSE_S)
             except LLMError as error:
                 self.limiter.unanswered()
-                error.details["attempts"] = attempt
                 asked_s = error.retry_after_s
                 wait_s = BACKOFF.delay_s(attempt) if asked_s is None else asked_s
                 if not error.retryable or attempt == MAX_ATTEMPTS or wait_s > self.max_wait_s:
@@ -224,7 +222,7 @@ class ApiModel(ModelClient, ABC):
             what = f"cannot be reached, or broke off its answer ({reason}). Check the network and "
             raise api_error("llm_unreachable", what + self._address_setting(self.llm), retryable=True) from None
         except sdk.APIStatusError as error:
-            is_free = True
+            is_free = is_refusal(error.status_code)
             raise self._status_error(error, request) from None
         except (sdk.APIResponseValidationError, json.JSONDecodeError, UnicodeDecodeError, RecursionError):
             pass
@@ -316,6 +314,11 @@ def _http_client(sdk: Any) -> Any:
         raise ConfigurationError(
             f"The environment lets nobody connect. Correct {names}, or remove them", "llm_bad_environment"
         ) from None
+
+
+def is_refusal(status: int) -> bool:
+    """Whether an HTTP status says that nothing was done, so that nothing is charged; what failed on the way may be."""
+    return 400 <= status < 500 or status in _REFUSED_STATUSES
 
 
 def api_error(code: str, what: str, *, retryable: bool = False, **details: Any) -> LLMError:

@@ -6,7 +6,7 @@ import asyncio
 
 from guarantee_email_agent.llm.usage import ModelUsage, UsageMeter, price_of
 from guarantee_email_agent.utils.errors import ConfigurationError
-from guarantee_email_agent.utils.text import printable
+from guarantee_email_agent.utils.text import amount, printable
 
 
 class CostLimit:
@@ -45,7 +45,7 @@ class CostLimit:
             if not self._under_way:
                 next_usd = self._repeat * self._dearest_usd
                 self.stop_reason = (
-                    f"${paid_usd:.4f} is paid, and the next one (up to ${next_usd:.4f}) could pass "
+                    f"${amount(paid_usd)} is paid, and the next one (up to ${amount(next_usd)}) could pass "
                     f"--max-cost {self._max_usd:g}"
                 )
                 break

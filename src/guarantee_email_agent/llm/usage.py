@@ -150,7 +150,7 @@ class MeteredModel(UsageMeter, ModelClient):
     """A LanguageModel in front of another one. Give each mail one of its own; they may share the model behind.
 
     An attempt that the API refused counts nothing, since it charges for none; what one took that was sent and brought
-    no answer is not known.
+    no answer, or failed there (HTTP 5xx), is not known.
     """
 
     def __init__(self, model: LanguageModel, whole: UsageMeter | None = None) -> None:

@@ -21,6 +21,7 @@ from guarantee_email_agent.reading.number_tokens import (
     ends_phrase,
     extend_number,
     is_prefix_word,
+    is_shouted,
 )
 
 MAX_LABELS: Final = 1000  # no honest mail has so many; a hostile one shall not buy more time with more of them
@@ -41,6 +42,7 @@ MAX_TABLE_ROWS: Final = 50
 MIN_LENGTH_BEFORE_LABEL: Final = 5
 MIN_LENGTH: Final = 5
 """Letters and digits of a number that a label announces: fewer are a part of one, but for one that ends a phrase."""
+MAX_CAPITALS: Final = 4
 _BEHIND_BARE_LABEL: Final = " \t\n.,:°#("
 _DASHES: Final = ("-", "–", "—", "->", "=>")
 MAX_LENGTH_DIFFERENCE: Final = 3
@@ -50,8 +52,10 @@ BARE_NUMBER: Final = re.compile(r"(?:[A-Z]{1,5}[-/. ]?[0-9]|[0-9]{1,5}[-/. ]?[A-
 
 _DIGIT: Final = re.compile(r"[0-9]")
 _ASKED: Final = re.compile(r"\s*\?")
+_LETTER: Final = re.compile(r"[A-Z]")
 _ALPHANUMERIC: Final = re.compile(r"[A-Z0-9]")
 _LIST_GAP: Final = re.compile(r"[ \t]{0,9}(?:[,;/&+]\s{0,9}|\n[ \t]{0,9}(?:[-*•][ \t]{1,9})?)")
+_CLAUSE_END: Final = re.compile(r"[,.;:!?()\n]")
 _PUNCTUATION: Final = re.compile(r"[ \t,]*")
 Claim = Literal["own", "weak", "other", "example"]
 """What a label says of its number: that it is the kind looked for, may be, is another, or is nobody's."""
@@ -151,7 +155,9 @@ class LabelReader:
                 break
             owned = owned or (is_direct and "?" in gap)
             colon = colon or ":" in gap or "|" in gap or "\t" in gap
-            is_linked = is_direct or ":" in gap or "=" in gap or gap.strip() in _DASHES
+            is_linked = (
+                (is_direct and not (negated and "," in gap)) or ":" in gap or "=" in gap or gap.strip() in _DASHES
+            )
             is_linked = is_linked or (self.follows_link_word(index) and not negated)
             is_linked = is_linked or (is_other and self._follows_stop_words(label, index))
             number = self._claimed_at(index) if is_other else self._number_at(index, is_linked=is_linked)
@@ -169,7 +175,7 @@ class LabelReader:
                 label = label._replace(end=behind)
             elif following is None:
                 word = words.folded[index]
-                if word in self._lexicon.denials:
+                if self._lexicon.denies(words, index):
                     return None
                 owned = owned or word in self._lexicon.owners
                 inside = self._number_of.get(index)
@@ -198,6 +204,8 @@ class LabelReader:
         number = self._numbers.get(index)
         if is_linked and (number := number or self._prefixed(index)):
             number = self._text.extend(number)
+            if self._has_capitals_before(number) or self._is_joined_before(number):
+                number = number._replace(is_whole=False)  # the LA of "SERIAL NUMBER LA 77 10 40"
             if self._is_short(number):
                 number = number._replace(is_read=False)  # the EX-5 of "EX-5 and then it is torn"
         return number if number and self._may_be_ours(number) else None
@@ -213,11 +221,37 @@ class LabelReader:
         is_prefixed = following and words.gaps[index + 1] == " " and is_prefix_word(words, index, self._lexicon)
         if following is None or not is_prefixed or index in self._labels:
             return None
-        return following._replace(first=index, text=words.text_of(index, index + 1) + following.text)
+        letters = words.text_of(index, index + 1)
+        if len(letters) > 1 and following.text[0].isalpha():
+            return None  # the OK of "OK KT-77120-9"
+        return following._replace(first=index, text=letters + following.text)
 
-    def with_prefix(self, number: NumberToken) -> NumberToken:
-        """The number with the letters before a blank that may belong to it."""
-        return (self._prefixed(number.first - 1) if number.first else None) or number
+    def completed(self, number: NumberToken) -> NumberToken:
+        """The number with the letters before a blank that may belong to it, and with all its groups."""
+        number = self._text.extend((self._prefixed(number.first - 1) if number.first else None) or number)
+        return number._replace(is_whole=False) if self._is_joined_before(number) else number
+
+    def _has_capitals_before(self, number: NumberToken) -> bool:
+        """Whether a few capitals stand before a blank, of which it is open whether they belong to the number."""
+        words, before = self._words, number.first - 1
+        if words.gaps[number.first] != " " or self._is_in_label(before):
+            return False
+        text = words.text_of(before, before + 1)
+        known = self._lexicon.joiners | self._lexicon.denials
+        if _LETTER.search(number.text) or is_shouted(words, before):
+            known |= self._lexicon.links  # in "serial number AS 4471", the AS is hardly a word
+        return _is_capitals(text) and words.folded[before] not in known
+
+    def _is_joined_before(self, number: NumberToken) -> bool:
+        """Whether a dash joins a number to a word or, between blanks, to capitals: "MODEL-X 1940", "RV - A 1940"."""
+        words, before, gap = self._words, number.first - 1, self._words.gaps[number.first]
+        if before < 0 or gap.strip(" ") not in _DASHES or self._is_in_label(before, "own"):
+            return False
+        return gap in _DASHES or (not self._is_in_label(before) and _is_capitals(words.text_of(before, before + 1)))
+
+    def _is_in_label(self, index: int, claim: Claim | None = None) -> bool:
+        labels = self._labels.values()
+        return any(label.first <= index < label.end and claim in (None, label.claim) for label in labels)
 
     def _ends_line(self, number: NumberToken) -> bool:
         return number.end == len(self._words.folded) or "\n" in self._words.gaps[number.end]
@@ -237,6 +271,16 @@ class LabelReader:
             index > 1 and folded[index - 2] in links and folded[index - 1] in self._lexicon.stop_words
         )
 
+    def is_all_of_clause(self, number: NumberToken) -> bool:
+        """Whether a word like "is" stands before a number, and in its clause nothing else that says what it is of."""
+        words, index = self._words, number.first
+        known = self._lexicon.links | self._lexicon.stop_words
+        while index and (index == number.first or not _CLAUSE_END.search(words.gaps[index])):
+            index -= 1
+            if words.folded[index] not in known and not self._is_in_label(index):
+                return False
+        return self.follows_link_word(number.first)
+
     def _starts_other_label(self, label: Label) -> bool:
         """Whether a label of another kind is used as one: "order no. 4711" and "phone:", but not "with my phone"."""
         words = self._words
@@ -252,7 +296,7 @@ class LabelReader:
         for index in range(label.first, max(label.first - MAX_WORDS_TO_DENIAL, 0), -1):
             if words.starts_sentence[index] or "," in words.gaps[index]:
                 return False
-            if words.folded[index - 1] in self._lexicon.denials:
+            if self._lexicon.denies(words, index - 1):
                 return True
         return False
 
@@ -313,6 +357,10 @@ def number_text(
     by_word = {index: number for number in numbers for index in range(number.first, number.end)}
     by_first = {number.first: number for number in numbers}
     return NumberText(words, lexicon, labels, by_first, by_word)
+
+
+def _is_capitals(text: str) -> bool:
+    return 1 < len(text) <= MAX_CAPITALS and text.isupper() and text.isalpha()
 
 
 def find_labels(words: TokenizedText, lexicon: Lexicon) -> list[PhraseMatch[LabelKind]]:

@@ -29,6 +29,7 @@ from guarantee_email_agent.reading.number_labels import (
 )
 from guarantee_email_agent.reading.number_tokens import (
     NumberToken,
+    ends_phrase,
     find_address_words,
     find_number_tokens,
     is_distinctive,
@@ -388,7 +389,7 @@ class NumberReader:
         given = alone[:1] if is_alone else []
         for number in () if is_alone else free:
             if not given or number.first >= given[-1].end:
-                given.append(self._text.extend(self._label_reader.with_prefix(number)))
+                given.append(self._label_reader.completed(number))
         corrected = self._corrected({number.first: number for number in given})
         given = list(corrected.values())
         if not given or self._is_doubted(given, self._start_of_announcement(given[0]) if is_alone else 0):
@@ -404,11 +405,11 @@ class NumberReader:
         """Whether a question, a denial from word `start` on or a sign of doubt makes it open that numbers are ours."""
         words, lexicon = self._words, self._lexicon
         phrases = lexicon.meanings.words_of_phrases(words)
-        before = {word for index, word in enumerate(words.folded[: given[0].first]) if start <= index not in phrases}
+        before = (index for index in range(start, given[0].first) if index not in phrases)
         return (
             "?" in words.text[words.starts[start] : words.starts[given[0].first]]
             or words.text.startswith("?", words.ends[given[-1].end - 1])
-            or any(len(word) > 1 for word in before & lexicon.denials)
+            or any(lexicon.denies(words, index) for index in before)
             or (start > 0 and self._denies_number())
             or bool(lexicon.unsure_answers.find(words))
         )
@@ -432,12 +433,16 @@ class NumberReader:
         return is_short and number.end not in self._text.numbers
 
     def _is_alone(self, number: NumberToken) -> bool:
-        """Whether a number that can hardly be a model's or a count fills a line, or what a colon leaves of one."""
+        """Whether a number that can hardly be a model's or a count fills a line, or what a colon leaves of one.
+
+        Or it is all that its clause says: "its KT-77120-9, printed really small", not "the cable is CX-77120".
+        """
         words, end = self._words, number.end
         before = words.gaps[number.first]
         is_line = not number.first or "\n" in before or before.strip() == ":"  # "next to its feet: KT-77120-9"
         ends_line = end == len(words.folded) or "\n" in words.gaps[end]
-        return is_line and ends_line and BARE_NUMBER.fullmatch(number.text) is not None
+        is_said = ends_phrase(words, end) and self._label_reader.is_all_of_clause(number)
+        return ((is_line and ends_line) or is_said) and BARE_NUMBER.fullmatch(number.text) is not None
 
     def _rivals(self, numbers: Sequence[NumberToken], alone: NumberToken) -> bool:
         """Whether another number may as well be the one."""

@@ -348,9 +348,9 @@ def is_prefix_word(words: TokenizedText, index: int, lexicon: Lexicon) -> bool:
         return is_short and word != "i"  # in capitals, one letter is hardly ever a word
     is_linked = index > 0 and (words.folded[index - 1] in lexicon.links or ":" in words.gaps[index])
     # In a text of capitals "MY" is a word, in any other hardly.
-    is_word = is_shouted(words, index) and not is_linked
-    others = (lexicon.stop_words, lexicon.links) if is_word else ()
-    return is_short and not any(word in each for each in (lexicon.joiners, lexicon.denials, *others))
+    stop_words = lexicon.stop_words if is_shouted(words, index) and not is_linked else ()
+    is_link = word in lexicon.links and not is_linked  # the AS of "is AS 4471"
+    return is_short and not is_link and not any(word in each for each in (lexicon.joiners, lexicon.denials, stop_words))
 
 
 def is_shouted(words: TokenizedText, index: int) -> bool:
@@ -415,6 +415,8 @@ def _goes_on_behind(words: TokenizedText, end: int, lexicon: Lexicon, numbers: M
         return is_group and len(following.text) <= MAX_GROUP_LENGTH and not _counts(words, following, lexicon)
     if gap in _SPACED_JOINTS and len(word) == 1 and words.text_of(end, end + 1).isupper():
         return True  # the E of "80 7714 / E"
+    if gap == " " and words.gaps[end + 1 : end + 2] == ["-"] and is_prefix_word(words, end, lexicon):
+        return True  # the RV-A of "1940 2218 RV-A"
     # Some people write the last letter small; a single small one is hardly ever a word.
     return gap == " " and len(word) == 1 and word not in lexicon.joiners and ends_phrase(words, end + 1)
 

@@ -145,13 +145,13 @@ def _denies_of_device(words: TokenizedText, matches: Sequence[PhraseMatch[TopicP
     for match in matches:
         topics.update(dict.fromkeys(range(match.first, match.end), match.payload.topic))
     in_sentence, denied = set[str](), False
-    for index, word in enumerate(words.folded):
+    for index in range(len(words.folded)):
         if words.starts_sentence[index]:
             if denied and in_sentence == {WARRANTY_TOPIC}:
                 return True
             in_sentence, denied = set(), False
         if topic := topics.get(index):
             in_sentence.add(topic)
-        elif word in lexicon.denials:
+        elif lexicon.denies(words, index):
             denied = True
     return denied and in_sentence == {WARRANTY_TOPIC}

@@ -45,12 +45,12 @@ class SuiteProofs:
         self._folder = os.fspath(config.eval.test_suite_path)
         self._threshold = config.eval.pass_threshold
 
-    def of(self, now: Sequence[Input]) -> Proof:
-        """now: the files, settings and code of the agent."""
+    def of(self, now: Sequence[Input], suite: Sequence[Input]) -> Proof:
+        """now: the files, settings and code of the agent. suite: of what judges it, but for the scenarios."""
         newest = None
         files = self._suite_files()
         for store, run, inputs in self._runs():
-            changes = [*_changes(inputs, now)]
+            changes = [*changed_inputs(inputs, [*now, *suite])]
             if not changes or newest is None:
                 changes += _changed_scenarios(store.sources(run), files)
             if not changes:
@@ -70,7 +70,9 @@ class SuiteProofs:
         """The newest set of instruction files that passed with the settings and the code of now, and in which run."""
         seen: set[tuple[bytes, ...]] = set()
         for _, run, inputs in self._runs():
-            if any(kind not in _FILES for _, kind, _ in _changes(inputs, now)):
+            current = {(each.kind, each.name) for each in now}  # without judges and what they import
+            of_agent = (each for each in inputs if each.kind in _FILES or (each.kind, each.name) in current)
+            if any(kind not in _FILES for _, kind, _ in changed_inputs(of_agent, now)):
                 continue
             files = [each for each in inputs if each.kind in _FILES]
             digests = tuple(each.digest for each in files)
@@ -92,13 +94,6 @@ class SuiteProofs:
                 if of not in known:
                     known[of] = store.inputs(of)
                 yield store, run, known[of]
-
-
-def _changes(inputs: Sequence[Input], now: Sequence[Input]) -> Iterator[tuple[str, str, str]]:
-    """What the agent answers by is not all that a verdict depends on: judges and what they import are left out."""
-    current = {(each.kind, each.name) for each in now}
-    kept = (each for each in inputs if each.kind in _FILES or (each.kind, each.name) in current)
-    return changed_inputs(kept, now)
 
 
 def _changed_scenarios(

@@ -15,6 +15,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, Self
 
+from guarantee_email_agent.utils.terminal import pluralize
+from guarantee_email_agent.utils.text import amount, time_taken
+
 Outcome = Literal["passed", "failed", "inconclusive", "interrupted", "crashed"]
 """What a run came to. inconclusive: the rate was reached, and the proof that was asked for was not. interrupted: by a
 signal, or it was killed. crashed: it ended in an error of its own."""
@@ -154,11 +157,21 @@ class Usage(NamedTuple):
             return None
         return dict(zip(("input", "output", "cache_read", "cache_write"), self[1:5], strict=True))
 
-    def describe(self) -> str:
-        """For people: tokens and cost."""
+    def as_json(self) -> dict[str, Any]:
+        """Tokens that are not known are null."""
+        return self._asdict() | ({} if self.tokens() else dict.fromkeys(self._fields[1:5]))
+
+    def describe(self, *, waited: bool = False) -> str:
+        """For people: how many answers if that is known, tokens and cost. waited: and how long the answers took."""
         sent = self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
         tokens = f"{sent:,} tokens sent, {self.output_tokens:,} received" if self.tokens() else "tokens not known"
-        return f"{tokens}, {'cost not known' if self.cost_usd is None else f'${self.cost_usd:.4f}'}"
+        after = f" of the model after {time_taken(self.latency_ms)}" if waited else ""
+        answers = "" if not self.calls and self.cost_usd is None else f"{pluralize(self.calls, 'answer')}{after}, "
+        return f"{answers}{tokens}, {_cost(self.cost_usd)}"
+
+
+def _cost(usd: float | None) -> str:
+    return "cost not known" if usd is None else f"${amount(usd)}"
 
 
 NO_USAGE = Usage()
@@ -345,9 +358,9 @@ class StoredRun:
     """A run. `NewRun` explains what it began with, `RunEnd` how it ended; outcome: None while it goes on.
 
     total to invalid: cases, of which one with several repetitions passed where they all did; failed includes invalid.
-    tokens, cost_usd: of all results; where it is not known of one, 0 tokens, and None for the cost. mails,
-    mails_passed: distinct mails of a suite; None before its end, of tasks, and of runs of earlier versions. facts: as
-    `RunEnd` has them.
+    tokens, cost_usd: of all that was asked of a model; None where it is not known of one result. mails, mails_passed:
+    distinct mails of a suite; None before its end, of tasks, and of runs of earlier versions. facts: as `RunEnd` has
+    them.
     """
 
     number: int
@@ -377,7 +390,7 @@ class StoredRun:
     failed: int
     error: int
     invalid: int
-    tokens: int
+    tokens: int | None
     cost_usd: float | None
     mails: int | None
     mails_passed: int | None
@@ -405,6 +418,15 @@ class StoredRun:
             return ""
         unknown = " (not known whether files were changed since)" if self.git_dirty is None else ""
         return f"{self.git_revision[:12]}{' with changed files' if self.git_dirty else unknown}"
+
+    @property
+    def taken(self) -> str:
+        """For people: tokens and cost; empty where nothing was asked of a model."""
+        if self.tokens == 0 and self.cost_usd == 0:
+            return ""
+        least = "at least " if self.ended is None else ""  # what is under way has not told
+        tokens = "tokens not known" if self.tokens is None else f"{least}{self.tokens:,} tokens"
+        return f"{tokens}, {_cost(self.cost_usd)}"
 
     @property
     def state(self) -> str:

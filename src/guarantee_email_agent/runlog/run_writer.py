@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from guarantee_email_agent.runlog.database import Database, RunOwners, StoreError, storable, temporary_store
-from guarantee_email_agent.runlog.records import PARTS, CaseResult, Input, InputSet, NewRun, Outcome
+from guarantee_email_agent.runlog.records import PARTS, CaseResult, Input, InputSet, NewRun, Outcome, Usage
 from guarantee_email_agent.runlog.schema import RUN_COUNTS
 
 BATCH: Final = 256
@@ -343,6 +343,11 @@ def _keep_facts(connection: sqlite3.Connection, number: int, facts: Mapping[str,
 
 def _end(connection: sqlite3.Connection, number: int, end: RunEnd, announced: Mapping[str, Any]) -> None:
     connection.execute(_COUNT_RESULTS, {"run": number})
+    if (told := end.facts.get("usage")) is not None:  # what came to no result is paid for, too
+        usage = Usage(**told)
+        tokens = None if (counts := usage.tokens()) is None else sum(counts.values())
+        taken = (tokens, usage.cost_usd, number)
+        connection.execute("UPDATE runs SET tokens = ?, cost_usd = ? WHERE number = ?", taken)
     (is_whole,) = connection.execute("SELECT total >= planned FROM runs WHERE number = ?", (number,)).fetchone()
     if announced and is_whole:
         connection.execute("DELETE FROM run_facts WHERE run = ?", (number,))

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 APPLICATION_ID: Final = 0x47454152  # GEAR
-SCHEMA_VERSION: Final = 5
+SCHEMA_VERSION: Final = 6
 _TABLES: Final = frozenset(
     {
         *("runs", "blobs", "input_sets", "inputs", "cases", "results", "checks"),
@@ -140,8 +140,14 @@ _VERSION_5: Final = (
     "CREATE TABLE run_facts (run INTEGER PRIMARY KEY, facts TEXT NOT NULL)",
     "CREATE TRIGGER run_facts_of_runs AFTER DELETE ON runs BEGIN DELETE FROM run_facts WHERE run = old.number; END",
 )
+# What is not known was 0. To drop a column takes SQLite 3.35.
+_VERSION_6: Final = (
+    "ALTER TABLE runs RENAME COLUMN tokens TO tokens_or_zero",
+    "ALTER TABLE runs ADD COLUMN tokens INTEGER DEFAULT 0",
+    "UPDATE runs SET tokens = iif(tokens_or_zero > 0 OR cost_usd IS NOT NULL, tokens_or_zero, NULL)",
+)
 OLDEST_VERSION: Final = 4
-_STEPS: Final[Mapping[int, Sequence[str]]] = {OLDEST_VERSION: _VERSION_4, 5: _VERSION_5}
+_STEPS: Final[Mapping[int, Sequence[str]]] = {OLDEST_VERSION: _VERSION_4, 5: _VERSION_5, 6: _VERSION_6}
 """The statements that lead to each version; a new file takes them all."""
 
 RUN_COUNTS: Final = """WITH of_case AS (
@@ -149,7 +155,7 @@ RUN_COUNTS: Final = """WITH of_case AS (
         FROM results WHERE run = :run GROUP BY position),
     spent AS (
         SELECT CASE WHEN coalesce(min(told > 0 OR (calls = 0 AND cost_usd IS NOT NULL)), 1) THEN coalesce(sum(told), 0)
-                    ELSE 0 END AS tokens,
+                    END AS tokens,
                CASE WHEN count(*) = count(cost_usd) THEN coalesce(sum(cost_usd), 0) END AS cost_usd
         FROM (SELECT calls, cost_usd,
                      input_tokens + output_tokens + cache_read_tokens + cache_write_tokens AS told

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from guarantee_email_agent.files.problems import ProblemsError
-from guarantee_email_agent.files.text_file import InputFileError, decode_text, read_bytes, read_text
+from guarantee_email_agent.files.python_code import FollowedCode
+from guarantee_email_agent.files.text_file import InputFileError, decode_text, names, read_bytes, read_text
 from guarantee_email_agent.files.validation import build, number, setting
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.runlog.statistics import upper_bound
@@ -197,6 +198,42 @@ def calibration_file(folder: Path) -> Path | None:
     """What people said of answers to rubrics: the nearest one, of the folder or of one that it lies in."""
     places = (place / CALIBRATION_FILE for place in (folder, *folder.absolute().parents))
     return next((place for place in places if place.is_file()), None)
+
+
+def suite_folders(suite: Path) -> Iterator[Path]:
+    """The folders in which scenarios of a suite may lie, itself first."""
+    for folder, folders, files in os.walk(suite):
+        is_other = MANIFEST in files and folder != os.fspath(suite)
+        folders[:] = [] if is_other else sorted(name for name in folders if name[0] not in "._")
+        if not is_other:
+            yield Path(folder)
+
+
+def judge_files(suite: Path) -> list[str]:
+    """The Python files of a suite."""
+    folders = suite_folders(suite)
+    return [os.path.abspath(folder / name) for folder in folders for name in names(folder, ".py", hidden=".")]
+
+
+def suite_files(suite: Path, judges: FollowedCode) -> Iterator[tuple[tuple[str, str], str]]:
+    """Kind and name, and the path, of each file of a suite but its scenarios. judges: of `judge_files`."""
+    for folder in suite_folders(suite):
+        if (file := calibration_file(folder)) is not None:
+            yield ("rubric", os.path.relpath(file, suite)), os.fspath(file)
+        for name in names(folder / SERVERS_FOLDER, ".yaml"):
+            path = os.path.join(folder, SERVERS_FOLDER, name)
+            yield ("server", os.path.relpath(path, suite)), path
+    yield from named_files("judge", judges, os.path.abspath(suite))
+
+
+def named_files(kind: str, code: FollowedCode, folder: str) -> Iterator[tuple[tuple[str, str], str]]:
+    """Each file by its path from the folder, or by its name where it lies elsewhere."""
+    used: dict[str, int] = {}
+    for path in code.files:
+        inside = path.startswith(f"{folder}{os.sep}")
+        name = Path(path[len(folder) + 1 :]).as_posix() if inside else os.path.basename(path)
+        used[name] = used.get(name, 0) + 1
+        yield (kind, name if used[name] == 1 else f"{name} ({used[name]})"), path
 
 
 def scenario_names(folder: str) -> Iterator[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.interruption import Interruption
+from guarantee_email_agent.utils.text import amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class RunLimits:
         if cost_usd is None:
             return FailureReason("max_cost", f"the model has no known price, but no more than {allowed} is allowed")
         if cost_usd > self.max_cost_usd:
-            return FailureReason("max_cost", f"cost ${cost_usd:.4f}, more than the {allowed} allowed")
+            return FailureReason("max_cost", f"cost ${amount(cost_usd)}, more than the {allowed} allowed")
         return None
 
     def out_of_steps(self) -> FailureReason:

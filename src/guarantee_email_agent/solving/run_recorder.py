@@ -173,7 +173,7 @@ class RunRecorder:
         self.tokens += usage
         self.cost_usd = None if self.cost_usd is None or cost_usd is None else self.cost_usd + cost_usd
         self.record["tokens"] = _tokens_as_json(self.tokens)
-        self.record["cost_usd"] = None if self.cost_usd is None else round(self.cost_usd, 6)
+        self.record["cost_usd"] = None if self.cost_usd is None else round(self.cost_usd, 9)
 
     def add_reply(self, text: str) -> None:
         """The message to the agent after a step without a call."""

@@ -48,7 +48,6 @@ async def call_with_retry(call: Callable[[], Awaitable[Answer]], policy: RetryPo
             return await call()
         except IntegrationError as error:
             if not error.retryable or attempt == policy.attempts:
-                error.details["attempts"] = attempt
                 raise
         await clock.sleep(policy.backoff.delay_s(attempt))
     raise AssertionError("a policy has at least one attempt")

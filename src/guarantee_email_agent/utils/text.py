@@ -22,6 +22,7 @@ import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from itertools import islice
+from math import floor, log10
 
 # Python calls these unprintable, but languages and emoji need them: no-break and thin spaces, joiners, soft hyphen.
 _HARMLESS = frozenset("\u00a0\u00ad\u2009\u200c\u200d\u202f\u3000")
@@ -83,6 +84,11 @@ def time_taken(milliseconds: float) -> str:
     if milliseconds < 1_000:
         return f"{milliseconds:.{2 if milliseconds < 1 else 1 if milliseconds < 10 else 0}f} ms"
     return f"{milliseconds / 1000:,.1f} s" if milliseconds < 600_000 else f"{milliseconds / 60_000:,.0f} min"
+
+
+def amount(usd: float) -> str:
+    """US dollars to the hundredth of a cent, and to two digits where it is less, which is not nothing: `0.000025`."""
+    return f"{usd:.{1 - floor(log10(usd)) if 0 < usd < 1e-4 else 4}f}"
 
 
 def word_key(word: str) -> str:

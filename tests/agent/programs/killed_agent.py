@@ -43,5 +43,5 @@ async def call(self: BlockingService[Any], tool: str, work: Callable[[Any], Any]
     return await call_as_it_is(self, tool, work_between_deaths)
 
 
-BlockingService.call = call  # type: ignore[method-assign]
+BlockingService.call = call
 sys.exit(run(sys.argv[2:]))

@@ -86,8 +86,7 @@ def write(folder: ScenarioFolder, number: int, **changes: Any) -> None:
 def judged(folder: ScenarioFolder, program: str, **options: Any) -> list[dict[str, Any]]:
     """The results in the report of an agent with this body."""
     command = write_program(folder.folder.parent, program)
-    results: list[dict[str, Any]] = folder.report(agent=f"command:{command}", **options)["results"]
-    return results
+    return folder.report(agent=f"command:{command}", **options)["results"]
 
 
 def failures(folder: ScenarioFolder, program: str, **options: Any) -> list[str]:
@@ -178,10 +177,7 @@ def test_a_mail_of_a_task_goes_to_whom_the_scenario_names(folder: ScenarioFolder
             f"call('orders', 'get_order', id='B'){HEALTHY}",
             ["calls: orders.get_order has no answer for these arguments: {'id': 'B'}"],
         ),
-        (
-            f"call('orders', 'get_order', id='A-1'){HEALTHY}",
-            ["calls: orders.get_order was called 2 times"],
-        ),
+        (f"call('orders', 'get_order', id='A-1'){HEALTHY}", ["calls: orders.get_order was called 2 times"]),
         (f"call('orders', 'cancel', id='A-1'){HEALTHY}", ["calls: orders.cancel is not mocked"]),
         (
             HEALTHY.replace("send(", "send(in_reply_to='<other@example.com>', "),

@@ -210,9 +210,10 @@ def test_an_sdk_that_is_not_there_is_told(
         ([Reply(b"\xff\xfe", headers={"content-type": "audio/mpeg"})], None, False),
         ([Reply(b"", hangs=True)], None, False),
         ([Reply(b"", headers={"no HTTP": ""})], None, False),
-        ([error_reply(500)], 0, False),
+        ([error_reply(500)], None, False),
+        ([error_reply(529)], 0, False),
         ([Reply(b"", 404)], 0, True),
-        ([error_reply(500), SAID], 27, True),
+        ([error_reply(500), SAID], None, True),
         (
             [
                 events(

@@ -20,7 +20,7 @@ from guarantee_email_agent.eval.capture.capture_command import (
 )
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.look_up_source import LookUpSource
-from guarantee_email_agent.eval.models import EvalTestCase, PreviousReply
+from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.runner import EvalRunner, run_without_event_loop
 from guarantee_email_agent.services.mail.maildir import Maildir
 from guarantee_email_agent.services.ports import MarkedMail
@@ -155,7 +155,6 @@ def test_what_nobody_reads_of_an_answer_is_not_recorded(tmp_path: Path) -> None:
     answer = SHIPPED | {"street": "Hauptstr. 5", "order_number": "AB-10001"}
     case = captured(tmp_path, ORDER % (b"", b"Where is my order AB-10001?"), answer)
     recorded = case.input.mock_responses["orders"]["find_row"]
-    assert isinstance(recorded, dict)
     assert "street" not in recorded
     assert recorded["order_number"] == case.expected_output.response_body_contains[0]
 
@@ -182,7 +181,6 @@ def test_a_follow_up_has_the_reply_that_it_answers(tmp_path: Path) -> None:
     raw = ORDER % (b"In-Reply-To: <ours-4711@firm.de>\n", b"AB-10001, here it is.")
     case = captured(tmp_path, raw, reply="order-number-missing:WEB-40017")
     reply = case.input.previous_reply
-    assert isinstance(reply, PreviousReply)
     assert (reply.message_id, reply.scenario) == ("<message-1@example.com>", "order-number-missing")
     assert re.fullmatch(r"WEB-[0-9]{5}", reply.ticket_id or "")
     assert reply.ticket_id != "WEB-40017"

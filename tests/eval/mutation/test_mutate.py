@@ -77,7 +77,6 @@ def test_it_goes_on_where_it_was_and_writes_into_no_file_of_the_user(folder: Pat
         r"of (\d+) faults: (\d+) refused on loading, (\d+) close the gate, (\d+) seen only at 100 %, (\d+) unnoticed\n",
         printed,
     )
-    assert counts is not None
     assert code == 0
     assert int(counts[1]) == sum(map(int, counts.groups()[1:])) > 0
     again = planted(folder, 0)[1]
@@ -147,7 +146,6 @@ def test_the_scenario_of_an_unnoticed_fault_notices_it(folder: Path, operator: s
         pytest.fail("no fault is unnoticed")
     assert (example.added != "") == (operator == PHRASE)
     name = re.search(r"scenario_id: (\w+)", example.scenario)
-    assert name is not None
     (options.directory / f"{name[1]}.yaml").write_text(example.scenario, encoding="utf-8")
     again = Trial(config, options, folder / "scratch" / "again")
     assert all(result.passed for result in again.results)

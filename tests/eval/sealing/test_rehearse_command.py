@@ -86,8 +86,6 @@ def test_the_agents_answer_stands_beside_that_of_a_person(pairs: Path) -> None:
         text for text in texts for name in ("Ida", "Lund", "Maria", "Schmidt", "48213", "firm.de") if name in text
     ] == []
     first, second = (load_documents(text)[0] for text in texts)
-    assert isinstance(first, dict)
-    assert isinstance(second, dict)
     assert (first["agent"]["scenario"], second["agent"]["outcome"]) == ("valid-warranty", "handed over")
     number = next(word for word in first["mail"]["body"].split() if word.startswith("SN-"))
     assert f"Serial number: {number}" in first["agent"]["reply"]

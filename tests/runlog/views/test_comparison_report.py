@@ -91,5 +91,6 @@ def test_a_reply_of_megabytes_is_compared_up_to_a_limit(runs: StoredRuns) -> Non
 
 def test_tokens_that_are_not_known_are_no_zero(runs: StoredRuns) -> None:
     unknown = result(1, usage=Usage(calls=1, cost_usd=None))
-    report = json_comparison(compare(runs, [result(1)], [unknown]))
+    report = json_comparison(compared := compare(runs, [result(1)], [unknown]))
+    assert "they cost $0.0000, now not known" in printed(compared)[-2]
     assert [report[run]["tokens"] for run in ("baseline", "run")] == [0, None]

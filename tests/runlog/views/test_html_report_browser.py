@@ -39,10 +39,9 @@ def page(browser: Browser, tmp_path: Path) -> Any:
 
 def shown(browser: Browser) -> list[str]:
     """Names of the cases that are not filtered away."""
-    names: list[str] = browser.evaluate(
+    return browser.evaluate(
         "Array.from(document.querySelectorAll('.case:not([hidden]) .name'), each => each.textContent)"
     )
-    return names
 
 
 def choose(browser: Browser, field: str, value: str) -> None:

@@ -46,13 +46,11 @@ def test_counts_times_and_names() -> None:
         "timestamp": "2026-01-18T10:00:00",
     }
     case = written.find("testcase")
-    assert case is not None
     assert case.attrib == {"name": "valid_warranty_001", "classname": "valid-warranty", "time": "0.003"}
 
 
 def test_a_failure_has_its_reason_and_its_place() -> None:
     failure = suite().find(".//failure")
-    assert failure is not None
     assert failure.get("message") == "response_body_contains: missing phrase 'type plate'"
     assert failure.text == (
         "response_body_contains: missing phrase 'type plate'\n  expected: 'type plate'\n"
@@ -64,7 +62,6 @@ def test_a_failure_has_its_reason_and_its_place() -> None:
 
 def test_an_invalid_file_is_an_error() -> None:
     error = suite().find(".//error")
-    assert error is not None
     assert error.get("type") == "invalid"
 
 
@@ -92,11 +89,9 @@ def test_text_that_xml_cannot_hold_is_written_out() -> None:
     failed = sample_reports.Check("crash", "\x00\x1b \ud800 \uffff <&> 日本")
     case = sample_reports.case(passed=False, file="", response=None, checks=(failed,))
     failure = suite(sample_reports.report(case)).find(".//failure")
-    assert failure is not None
     assert failure.text == "crash: \\x00\\x1b \\ud800 \\uffff <&> 日本"
 
 
 def test_what_a_judge_printed_is_output() -> None:
     printed = suite(sample_reports.report(sample_reports.case(judgement={"output": "a\nb\n"}))).find(".//system-out")
-    assert printed is not None
     assert printed.text == "a\nb\n"

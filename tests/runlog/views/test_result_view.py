@@ -207,6 +207,24 @@ def test_a_run_that_goes_on_says_so_with_what_ran_until_now(runs: StoredRuns) ->
     writer.finish(RunEnd("interrupted", 130, "2026-01-18T10:00:01Z", 1.0))
 
 
+@pytest.mark.parametrize(
+    ("usage", "said"),
+    [
+        (Usage(1, 10, 5, cost_usd=0.5), "Model: , at least 15 tokens, $0.5000"),
+        (Usage(1, 10, 5, cost_usd=None), "Model: , at least 15 tokens, cost not known"),
+        (Usage(cost_usd=None), "Model: , tokens not known, cost not known"),
+    ],
+)
+def test_what_is_not_known_to_have_been_taken_is_not_nothing(runs: StoredRuns, usage: Usage, said: str) -> None:
+    writer = runs.begin(1, at_once=True)
+    writer.add(paid := result(1, usage=usage))
+    assert run_shown(runs)[2] == said  # what is under way comes on top
+    writer.finish(RunEnd("passed", 0, "2026-01-18T10:00:01Z", 1.0))
+    assert run_shown(runs)[2] == said.replace("at least ", "")
+    tokens = json_result(stored_run(), paid)["usage"]["input_tokens"]
+    assert (tokens, "tokens not known, cost" in shown(paid)) == ((10, False) if usage.calls else (None, True))
+
+
 def test_what_did_not_run_is_named_until_it_has(runs: StoredRuns) -> None:
     announced = [f"valid_warranty_{number:03}" for number in (1, 2, 3)]
     writer = runs.begin(1, at_once=True, announced=announced, planned=3)

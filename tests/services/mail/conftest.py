@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from mail_servers import MailServers
 from mail_stores import Opener, Proxied, open_maildir
 from tcp_proxy import TcpProxy
 
@@ -16,9 +17,6 @@ from guarantee_email_agent.services.mail.imap import ImapMailbox
 from guarantee_email_agent.services.mail.imap_replies import ImapSettings
 from guarantee_email_agent.services.mail.mail_server import MailServer
 from guarantee_email_agent.services.mail.maildir import Maildir
-
-if TYPE_CHECKING:
-    from mail_servers import MailServers
 
 KEY = b"the key of the tests"
 

@@ -3,15 +3,16 @@ from __future__ import annotations
 import dataclasses
 import email
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from mail_stores import REPLY, Opener, Proxied, counts, ids, refused
+from mail_servers import MailServers
+from mail_stores import REPLY, Opener, Proxied, counts, ids, message_ids, refused
 from tcp_proxy import TcpProxy
-from waiting import PATIENCE_S
+from waiting import wait_until
 from withheld_mail import WithheldMail
 
 from guarantee_email_agent.services.call_errors import ToolError
@@ -21,29 +22,12 @@ from guarantee_email_agent.services.mail.imap import ImapMailbox
 from guarantee_email_agent.services.mail.mail_server import MailServer
 from guarantee_email_agent.services.mail.mail_store import KEYWORDS
 
-if TYPE_CHECKING:
-    from mail_servers import MailServers
-
 
 def mail(number: int = 1, sender: str = "customer@example.org", text: str = "SN12345") -> bytes:
     return (
         f"From: {sender}\r\nTo: support@example.com\r\nSubject: warranty\r\n"
         f"Message-ID: <mail-{number}@example.org>\r\n\r\n{text}\r\n"
     ).encode()
-
-
-def message_ids(raws: list[bytes]) -> list[str]:
-    return [str(email.message_from_bytes(raw)["Message-ID"]) for raw in raws]
-
-
-def eventually(condition: Callable[[], bool]) -> bool:
-    """Whether it comes true in the time that mail takes on loopback."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 @pytest.mark.parametrize("marks", ["keywords", "folders"])
@@ -102,9 +86,9 @@ def test_a_marked_mail_is_not_listed_and_not_seen(
     mailbox: ImapMailbox, mail_servers: MailServers, outcome: str
 ) -> None:
     mail_servers.deliver(mail())
-    mailbox.mark(ids(mailbox)[0], outcome)  # type: ignore[arg-type]
+    mailbox.mark(ids(mailbox)[0], outcome)
     assert ids(mailbox) == []
-    assert mail_servers.keywords()[0] - {"\\Recent"} == {KEYWORDS[outcome]}  # type: ignore[index]
+    assert mail_servers.keywords()[0] - {"\\Recent"} == {KEYWORDS[outcome]}
 
 
 def test_a_mail_with_two_marks_is_counted_once(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
@@ -205,12 +189,12 @@ def test_several_threads_share_a_mailbox(mailbox: ImapMailbox, mail_servers: Mai
 
 def test_a_reply_reaches_the_customer_and_is_filed(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
     assert mailbox.send(REPLY) == "sent"
-    assert eventually(lambda: len(mail_servers.folder()) == 1)
+    wait_until(lambda: len(mail_servers.folder()) == 1, problem=mail_servers.log)
     assert ids(mailbox) == []
     assert message_ids(mail_servers.folder("Sent")) == [REPLY.message_id]
     assert "\\Seen" in mail_servers.keywords("Sent")[0]
     assert mail_servers.folder() == []
-    assert eventually(lambda: len(mail_servers.sent_to_customers()) == 1)
+    wait_until(lambda: len(mail_servers.sent_to_customers()) == 1, problem=mail_servers.log)
     (received,) = map(email.message_from_bytes, mail_servers.sent_to_customers())
     assert (received["From"], received["To"], received["Auto-Submitted"]) == (
         "support@example.com",
@@ -380,7 +364,7 @@ class TestUncertain:
 
     def test_the_copy_then_tells(self, tried: Opener, mail_servers: MailServers) -> None:
         mailbox = tried()
-        assert eventually(lambda: mailbox.find_sent(REPLY.message_id) == "sent")
+        wait_until(lambda: mailbox.find_sent(REPLY.message_id) == "sent", problem=mail_servers.log)
         assert mailbox.send(REPLY) == "already_sent"
         assert len(mail_servers.sent_to_customers()) == 1
 
@@ -426,7 +410,7 @@ class TestReadOnly:
         mail_servers.wait_until_sent()
         reader = open_mailbox(read_only=True)
         assert reader.test_connection()
-        assert eventually(lambda: len(ids(reader)) == 1)
+        wait_until(lambda: len(ids(reader)) == 1, problem=mail_servers.log)
         assert reader.count_by_outcome() == counts(unprocessed=1)
         assert len(mail_servers.folder("INBOX")) == 1
         assert mail_servers.folder("Sent") == []

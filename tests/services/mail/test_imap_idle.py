@@ -3,16 +3,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import pytest
+from mail_servers import MailServers
 from mail_stores import Proxied, refused
 
 from guarantee_email_agent.services.mail import imap, imap_session
 from guarantee_email_agent.services.mail.imap import ImapMailbox
-
-if TYPE_CHECKING:
-    from mail_servers import MailServers
 
 MAIL = b"From: customer@example.org\r\nSubject: warranty\r\n\r\nSN12345\r\n"
 LONG_S = 60.0  # nothing here waits that long, unless it fails

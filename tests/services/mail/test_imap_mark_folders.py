@@ -6,18 +6,16 @@ import dataclasses
 import email
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from exchange_imap import AS_EXCHANGE, refuse_keywords
+from mail_servers import MailServers
 from mail_stores import REPLY, Opener, Proxied, counts, ids, refused
 
 from guarantee_email_agent.services.mail.imap import ImapMailbox
 from guarantee_email_agent.services.mail.mail_store import KEYWORDS
 from guarantee_email_agent.services.ports import MarkedMail
-
-if TYPE_CHECKING:
-    from mail_servers import MailServers
 
 PARENT = "guarantee-email-agent"
 NO_MOVE = {**AS_EXCHANGE, b" MOVE": b""}

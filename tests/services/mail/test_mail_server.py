@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from certificates import make_certificate, server_context
+from mail_servers import MailServers
 from scripted_server import ScriptedServer
 
 from guarantee_email_agent.services.call_errors import ToolError
@@ -13,9 +13,6 @@ from guarantee_email_agent.services.mail import imap_session, smtp
 from guarantee_email_agent.services.mail.imap_session import connect
 from guarantee_email_agent.services.mail.mail_server import MailServer, format_response
 from guarantee_email_agent.services.mail.smtp import try_login
-
-if TYPE_CHECKING:
-    from mail_servers import MailServers
 
 
 def reach(server: MailServer) -> None:

@@ -8,16 +8,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from mail_servers import MailServers
 from mail_stores import Opener, Proxied, refused
 
 from guarantee_email_agent.services.mail.imap import ImapMailbox
 from guarantee_email_agent.services.mail.maildir import Maildir
-
-if TYPE_CHECKING:
-    from mail_servers import MailServers
 
 OURS, THEIRS = "0123456789abcdef", "fedcba9876543210"
 Reopen = Callable[[], Maildir | ImapMailbox]
@@ -29,7 +26,7 @@ def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Reopen:
     if request.param == "Maildir":
         return partial(Maildir, tmp_path / "mailbox", "support@example.com", create=True)
     request.getfixturevalue("mail_servers")
-    return request.getfixturevalue("open_mailbox")  # type: ignore[no-any-return]
+    return request.getfixturevalue("open_mailbox")
 
 
 def test_who_comes_first_has_the_mailbox(reopen: Reopen) -> None:

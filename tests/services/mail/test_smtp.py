@@ -3,18 +3,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 import pytest
+from mail_servers import MailServers
 from scripted_server import ScriptedServer
 
 from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail import smtp
 from guarantee_email_agent.services.mail.mail_server import MailServer
 from guarantee_email_agent.services.mail.smtp import send_mail
-
-if TYPE_CHECKING:
-    from mail_servers import MailServers
 
 US, CUSTOMER = "support@example.com", "customer@example.org"
 MAIL = b"From: support@example.com\r\nMessage-ID: <reply-1@example.com>\r\n\r\n.a dot\r\n..two\r\nend\r\n"

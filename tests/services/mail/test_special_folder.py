@@ -1,27 +1,20 @@
 from __future__ import annotations
 
 import dataclasses
-import email
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 from imapclient import IMAPClient
-from mail_stores import REPLY, Opener, Proxied, ids, refused
+from mail_servers import MailServers
+from mail_stores import REPLY, Opener, Proxied, ids, message_ids, refused
 from waiting import wait_until
 
 from guarantee_email_agent.services.mail.imap import ImapMailbox
 from guarantee_email_agent.services.mail.special_folder import find_copies, find_own_copies
 
-if TYPE_CHECKING:
-    from mail_servers import MailServers
-
 SECOND = dataclasses.replace(REPLY, message_id="<reply-2@example.com>")
 RAW = b"From: customer@example.org\r\nSubject: warranty\r\n\r\nSN12345\r\n"
-
-
-def message_ids(raws: list[bytes]) -> list[str]:
-    return [str(email.message_from_bytes(raw)["Message-ID"]) for raw in raws]
 
 
 def test_a_draft_that_a_person_sent_is_found_and_not_stored_again(

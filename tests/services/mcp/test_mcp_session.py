@@ -280,7 +280,6 @@ class TestEnd:
         agent = subprocess.Popen(
             [sys.executable, str(HERE / "careless_agent.py"), end], stdout=subprocess.PIPE, text=True, encoding="utf-8"
         )
-        assert agent.stdout is not None
         with agent, agent.stdout:
             pid = int(agent.stdout.readline())
             if end != "return":

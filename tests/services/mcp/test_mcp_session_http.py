@@ -38,7 +38,6 @@ class HttpServer:
     def start(self) -> None:
         command = [sys.executable, str(SERVER), self._mode, self._port]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert self._process.stdout is not None
         self._port = self._process.stdout.readline().strip()
         assert self._port
 

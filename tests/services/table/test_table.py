@@ -85,7 +85,7 @@ class TestRecords:
 
     @pytest.mark.parametrize("status", ["valid", "expired"])
     def test_count_as_they_say_whatever_the_date(self, status: str) -> None:
-        assert WarrantyRecord("SN-1", date(2020, 1, 1), None, status).status_on(date(2010, 1, 1)) == status  # type: ignore[arg-type]
+        assert WarrantyRecord("SN-1", date(2020, 1, 1), None, status).status_on(date(2010, 1, 1)) == status
 
 
 class TestProblems:

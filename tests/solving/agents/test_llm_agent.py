@@ -99,7 +99,6 @@ def test_reminders_end(make_agent: MakeAgent) -> None:
     agent = make_agent(Model(*[talk] * 10))
     steps = [agent.next_step(()) for _ in range(MAX_REMINDERS + 1)]
     assert [step.failure is None for step in steps] == [True] * MAX_REMINDERS + [False]
-    assert steps[-1].failure is not None
     assert steps[-1].failure.code == "no_answer"
 
 
@@ -131,7 +130,6 @@ def test_arguments_that_are_no_object_are_the_models_to_mend(make_agent: MakeAge
 )
 def test_refusal_ends_the_task_with_its_tokens_counted(make_agent: MakeAgent, reason: str, code: str) -> None:
     step = make_agent(Model(said(TextBlock("I will not."), SHELL, stop_reason=reason))).next_step(())
-    assert step.failure is not None
     assert (step.failure.code, step.failure.retryable, step.calls) == (code, False, ())
     assert step.usage.total == 1_100_000
 

@@ -249,7 +249,6 @@ class History:
         stand still before it.
         """
         process = CURRENT_PROCESS.get()
-        assert process is not None
         self._draw_steering()
         fault = self._draw_fault()
         if fault == "repeat" and not repeatable:
@@ -267,7 +266,6 @@ class History:
     def _on_thread(self, name: str, arguments: Sequence[Any], effect: Callable[[], Any]) -> asyncio.Future[Any]:
         """A call of the ledger: it goes on where the coroutine that waits for it is cancelled."""
         process = CURRENT_PROCESS.get()
-        assert process is not None
         lost = self.administration.lost_ledgers
         self._draw_steering()
         fault = self._draw_fault()

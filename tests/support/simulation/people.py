@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from guarantee_email_agent.email.identity import reply_message_id
 from guarantee_email_agent.ledger.interventions import HeldMail, RefusedError
@@ -148,8 +149,7 @@ class People:
                 letter.mark = "handed_over"
                 self._history.ledger.ledger.marked(location_of(letter.id))
 
-    def _at(self, location_keys: object) -> list[Letter]:
-        assert isinstance(location_keys, (list, frozenset))
+    def _at(self, location_keys: Collection[str]) -> list[Letter]:
         return [each for each in self._history.inbox.letters.values() if location_of(each.id) in location_keys]
 
     def _has_ended(self, owner: str) -> bool:
@@ -157,6 +157,5 @@ class People:
             return owner in self._killed
         return not self._history.is_alive(owner.removeprefix("host:"))
 
-    def _later(self, step: object, argument: object) -> None:
-        assert callable(step)
+    def _later(self, step: Callable[[Any], object], argument: object) -> None:
         self._history.later(self._history.random.random() * _LONGEST_CALL_S, step, argument)

@@ -49,8 +49,7 @@ class SimulatedMailbox:
         def read() -> bytes:
             if (letter := self._letter(mail_id)).withheld:
                 raise service_error("mail_unreadable")
-            raw: bytes = letter.raw
-            return raw
+            return letter.raw
 
         return await self._history.call("mail", "read_raw", read, about=mail_id)
 

@@ -28,7 +28,7 @@ from guarantee_email_agent.eval.live import PaidRun
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.scenario_model import SuiteRecordings
 from guarantee_email_agent.llm.anthropic_client import AnthropicModel
-from guarantee_email_agent.llm.api_client import NOT_SENT, ApiModel
+from guarantee_email_agent.llm.api_client import NOT_SENT, ApiModel, is_refusal
 from guarantee_email_agent.llm.cost_limit import CostLimit
 from guarantee_email_agent.llm.openai_client import OpenAiModel, chat_usage
 from guarantee_email_agent.llm.port import ClosableModel, LanguageModel, TokenUsage, request_digest
@@ -40,6 +40,7 @@ from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.terminal import Progress
+from guarantee_email_agent.utils.text import amount
 
 MAX_BODY_BYTES: Final = 64_000_000
 KEY_SET_BY_US: Final = "set-by-eval"
@@ -116,7 +117,7 @@ class ModelGateway(PaidRun):
                 await client.aclose()
 
     def progress_detail(self) -> str:
-        return "" if not self.meter.cost_usd else f"${self.meter.cost_usd:.4f}"
+        return "" if not self.meter.cost_usd else f"${amount(self.meter.cost_usd)}"
 
     def show_progress(self, progress: Progress) -> None:
         """Each result is told as it comes."""
@@ -298,8 +299,8 @@ class GatewayRun:
         await answer.aclose()  # last, since an agent that hung up cancels it
 
     def _count(self, asked: Mapping[str, Any], status: int, text: str, took_s: float) -> None:
-        """Count an answer. text: empty for one that was cut off."""
-        if status >= 400 or asked["method"] != "POST" or str(asked["path"]).partition("?")[0].endswith(_FREE):
+        """Count an answer. text: empty for one that was cut off, or is none."""
+        if is_refusal(status) or asked["method"] != "POST" or str(asked["path"]).partition("?")[0].endswith(_FREE):
             return
         try:
             usage, cost = _taken(str(asked["path"]), _payloads(text))

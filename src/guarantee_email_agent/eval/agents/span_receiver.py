@@ -44,9 +44,9 @@ class SpanReceiver:
         self._size = 0
 
     def receive(self, signal: str, headers: Mapping[str, str], body: bytes) -> str | None:
-        """Why an export cannot be taken; None where it was. signal: its path. Metrics and logs are passed over."""
+        """Why an export is not taken; None where it was. signal: its path."""
         if signal != "v1/traces":
-            return None
+            return "spans alone are taken, at v1/traces; metrics and logs are not"
         try:
             if headers.get("content-encoding") == "gzip":
                 body = zlib.decompressobj(_GZIP).decompress(body, MAX_RECORD_BYTES)

@@ -10,7 +10,7 @@ from guarantee_email_agent.runlog.records import CaseOutcome, StoredRun
 from guarantee_email_agent.runlog.statistics import format_percentage
 from guarantee_email_agent.runlog.views.word_diff import diff_lines, diff_text, paint_changes
 from guarantee_email_agent.utils.terminal import Terminal, pluralize
-from guarantee_email_agent.utils.text import printable, truncate
+from guarantee_email_agent.utils.text import amount, printable, truncate
 
 SCHEMA_VERSION: Final = 1
 _MAX_NAMES: Final = 50
@@ -96,12 +96,11 @@ def json_comparison(comparison: Comparison) -> dict[str, Any]:
 
 
 def json_run(run: StoredRun) -> dict[str, Any]:
-    """A run as JSON holds it; its tokens are null where they are not known."""
+    """A run as JSON holds it."""
     names = ("id", "command", "suite", "selection", "agent", "llm", "model", "started", "ended", "outcome", "planned")
     counts = ("repeat", "threshold", "total", "passed", "failed", "error", "invalid", "tokens", "cost_usd")
     rest = ("exit_code", "duration_s", "package_version", "git_revision", "git_dirty")
-    tokens = run.tokens or (None if run.cost_usd is None else 0)
-    return {name: getattr(run, name) for name in (*names, *counts, *rest)} | {"tokens": tokens}
+    return {name: getattr(run, name) for name in (*names, *counts, *rest)}
 
 
 def _print_content(change: ContentChange, terminal: Terminal) -> None:
@@ -181,8 +180,8 @@ def _print_sums(sums: Sums, terminal: Terminal) -> None:
         return
     before_ms, after_ms = sums.duration_ms
     line = f"Together the {sums.cases} of both took {before_ms / 1000:.1f}s, now {after_ms / 1000:.1f}s"
-    costs = ["not known" if cost is None else f"${cost:.4f}" for cost in sums.cost_usd]
-    if any(sums.cost_usd):
+    costs = ["not known" if cost is None else f"${amount(cost)}" for cost in sums.cost_usd]
+    if sums.cost_usd != (0, 0):
         line += f"; they cost {costs[0]}, now {costs[1]}"
     terminal.line(line)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from guarantee_email_agent.runlog.records import CaseOutcome, CaseResult, StoredRun
+from guarantee_email_agent.runlog.records import NO_USAGE, CaseOutcome, CaseResult, StoredRun
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.statistics import format_percentage
 from guarantee_email_agent.runlog.suite_statistics import describe_score
@@ -50,10 +50,8 @@ def print_run(store: RunStore, run: StoredRun, terminal: Terminal) -> None:
     if run.require_proof:
         terminal.line(f"Gate: {run.state}, with a proof of {run.threshold:g}% asked for")
     terminal.line(printable(f"Version: {run.package_version}{f', git {run.commit}' if run.commit else ''}"))
-    if run.tokens or run.cost_usd is None:
-        tokens = f"{run.tokens:,} tokens" if run.tokens else "tokens not known"
-        cost = "cost not known" if run.cost_usd is None else f"${run.cost_usd:.4f}"
-        terminal.line(f"Model: {printable(run.model)}, {tokens}, {cost}")
+    if run.taken:
+        terminal.line(f"Model: {printable(run.model)}, {run.taken}")
     if "score" in run.facts:
         terminal.line(f"Mean score: {describe_score(run.facts['score'])}")
     for origin, count in store.taken_over(run):
@@ -140,7 +138,7 @@ def json_result(run: StoredRun, result: CaseResult) -> dict[str, Any]:
         **({"taken_over": result.taken_over} if result.taken_over else {}),
         "duration_ms": result.duration_ms,
         "step_ms": list(result.step_ms) or None,
-        "usage": result.usage._asdict(),
+        "usage": result.usage.as_json(),
         "failed_checks": [each._asdict() for each in result.failed_checks],
         "source": None if source is None else source.decode(errors="replace"),
         "request": result.request,
@@ -193,9 +191,5 @@ def _check_lines(section: Section, terminal: Terminal) -> Iterator[str]:
 
 
 def _cost_line(result: CaseResult) -> str:
-    usage = result.usage
-    line = time_taken(result.duration_ms)
-    if not usage.calls:
-        return line
-    waited = f"{pluralize(usage.calls, 'answer')} of the model after {time_taken(usage.latency_ms)}"
-    return f"{line}; {waited}, {usage.describe()}"
+    asked = "" if result.usage == NO_USAGE else f"; {result.usage.describe(waited=True)}"
+    return f"{time_taken(result.duration_ms)}{asked}"

@@ -65,7 +65,7 @@ def as_csv(report: Report) -> Iterator[bytes]:
                 run.verdict,
                 round(run.duration_ms, 3),
                 "" if tokens is None else sum(tokens.values()),
-                "" if cost_usd is None else round(cost_usd, 6),
+                "" if cost_usd is None else round(cost_usd, 9),
                 "\n".join(check.summary for check in run.failed_checks),
                 run.description,
                 relative_to(run.file),

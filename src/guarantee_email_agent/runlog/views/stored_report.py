@@ -29,7 +29,6 @@ from guarantee_email_agent.runlog.suite_statistics import (
 from guarantee_email_agent.runlog.views.comparison_report import json_comparison
 from guarantee_email_agent.runlog.views.report import Report, relative_to
 from guarantee_email_agent.runlog.views.run_report import REPORT_FORMS, RunOptions
-from guarantee_email_agent.utils.terminal import pluralize
 from guarantee_email_agent.utils.text import and_more
 
 SCHEMA_VERSION: Final = 1
@@ -124,7 +123,7 @@ def suite_report(
             "llm": run.llm,
             "model": run.model,
             "tokens": usage.tokens(),
-            "cost_usd": None if usage.cost_usd is None else round(usage.cost_usd, 6),
+            "cost_usd": None if usage.cost_usd is None else round(usage.cost_usd, 9),
             "planned": run.planned,
             "totals": {
                 "total": totals.total,
@@ -151,7 +150,7 @@ def suite_report(
 
 def describe_usage(model: str, usage: Usage) -> str:
     """One line for people: what a run took of the API."""
-    return f"{model}: {pluralize(usage.calls, 'answer')}, {usage.describe()}"
+    return f"{model}: {usage.describe()}"
 
 
 def _changes(comparison: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -37,7 +37,6 @@ def client(issuer: OAuthIssuer, tmp_path: Path) -> OAuthClient:
 def token_file(client: OAuthClient, issuer: OAuthIssuer) -> Path:
     """A token that was issued an hour ago and is over, at the time 10_000."""
     file = client.token_file
-    assert file is not None
     issued = issuer.issue()
     issuer.access_tokens.clear()
     content = {

@@ -42,7 +42,6 @@ class TestDevice:
         person, waits = Person(), list[float]()
         token = authorize(client, person, timeout_s=60, sleep=waits.append)
         assert person.told.result() == f"{issuer.url}/enter BDWP-HQPK 60"
-        assert client.token_file is not None
         assert json.loads(client.token_file.read_text())["refresh_token"] == token.refresh_token == "refresh-1"
         assert issuer.requests[0] == {"client_id": client.client_id, "scope": " ".join(SCOPES)}
         assert waits == [1.0, 1.0, 1.0]

@@ -27,7 +27,6 @@ def refusal(client: OAuthClient) -> ToolError:
 def test_a_token_is_kept_for_its_owner_alone(client: OAuthClient) -> None:
     save(client, TOKEN)
     assert TokenFile(client).read() == TOKEN
-    assert client.token_file is not None
     assert stat.S_IMODE(client.token_file.stat().st_mode) == 0o600
 
 
@@ -43,14 +42,13 @@ def test_a_token_of_another_client_user_or_issuer_is_refused(
     client: OAuthClient, change: dict[str, str], told: str
 ) -> None:
     save(client, TOKEN)
-    error = refusal(replace(client, **change))  # type: ignore[arg-type]
+    error = refusal(replace(client, **change))
     assert (error.code, error.retryable) == ("mail_auth", False)
     assert f"{told}. Sign in: guarantee-email-agent authorize" in error.message
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"access_token": 1}', "[" * 100_000])
 def test_a_file_without_a_token_asks_for_a_sign_in(client: OAuthClient, content: str) -> None:
-    assert client.token_file is not None
     client.token_file.write_text(content)
     client.token_file.chmod(0o600)
     assert "holds no token. Sign in" in refusal(client).message
@@ -61,14 +59,12 @@ def test_a_file_without_a_token_asks_for_a_sign_in(client: OAuthClient, content:
 )
 def test_a_token_that_nobody_can_have_issued_asks_for_a_sign_in(client: OAuthClient, change: dict[str, object]) -> None:
     save(client, TOKEN)
-    assert client.token_file is not None
     client.token_file.write_text(json.dumps(json.loads(client.token_file.read_text()) | change))
     assert "holds no token. Sign in" in refusal(client).message
 
 
 def test_a_token_that_others_may_read_is_refused(client: OAuthClient) -> None:
     save(client, TOKEN)
-    assert client.token_file is not None
     client.token_file.chmod(0o644)
     assert "others may use it (mode 0644). Run chmod 600" in refusal(client).message
 
@@ -94,7 +90,6 @@ def test_no_secret_is_shown_with_a_token(client: OAuthClient) -> None:
     save(client, TOKEN)
     assert "access" not in repr(TOKEN).replace("access_token", "")
     assert "secret-1" not in repr(replace(client, secret="secret-1"))
-    assert client.token_file is not None
     assert set(json.loads(client.token_file.read_text())) == {
         *("client_id", "token_url", "user", "access_token", "refresh_token", "obtained_at", "expires_at")
     }

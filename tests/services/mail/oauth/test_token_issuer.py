@@ -215,7 +215,6 @@ def test_a_service_account_signs_that_it_acts_for_the_user(
     "content", ["{}", "[]", "no json", '{"client_email": "a@b.example", "private_key": "PRIVATE"}']
 )
 def test_a_key_that_cannot_be_used_is_told_and_never_quoted(service_account: OAuthClient, content: str) -> None:
-    assert service_account.key_file is not None
     service_account.key_file.write_text(content)
     with pytest.raises(ToolError) as caught:
         TokenIssuer(service_account).issue()
@@ -225,7 +224,6 @@ def test_a_key_that_cannot_be_used_is_told_and_never_quoted(service_account: OAu
 
 
 def test_a_key_that_others_may_read_is_refused(service_account: OAuthClient) -> None:
-    assert service_account.key_file is not None
     service_account.key_file.chmod(0o640)
     with pytest.raises(ToolError, match="others may use it"):
         TokenIssuer(service_account).issue()
