@@ -224,7 +224,7 @@ async def _answer(
     mocks, meter = create_mock_clients(case), MeteredModel(model)
     processor = EmailProcessor(
         mail=mocks["gmail"],
-        warranty=mocks["warranty"],
+        look_ups={"warranty_api": mocks["warranty"]},
         ticketing=mocks["ticketing"],
         llm=meter,
         instructions=instructions,

@@ -291,9 +291,9 @@ class Services:
     async def save_draft(self, reply: Reply) -> Mapping[str, Any]:
         return await self.send(reply)
 
-    async def check_warranty(self, serial_number: str) -> Mapping[str, Any]:
-        self.looked_up.append(serial_number)
-        return KNOWN.get(serial_number, FOREIGN)
+    async def look_up(self, number: str) -> Mapping[str, Any]:
+        self.looked_up.append(number)
+        return KNOWN.get(number, FOREIGN)
 
     async def create_ticket(self, ticket_data: Mapping[str, Any]) -> Mapping[str, Any]:
         self.tickets.append(ticket_data)
@@ -324,7 +324,7 @@ async def outcome_of(raw_mail: bytes, instructions: LoadedInstructions) -> Outco
     services = Services()
     processor = EmailProcessor(
         mail=services,
-        warranty=services,
+        look_ups={"warranty_api": services},
         ticketing=services,
         llm=InstructionInterpreter(lambda: instructions.load().lexicon),
         instructions=instructions,

@@ -1,7 +1,5 @@
 """What holds for every test: none leaves its logging to the next, and under CI a skipped one is a failed one."""
 
-from __future__ import annotations
-
 import logging
 import os
 import re
@@ -34,12 +32,16 @@ _MISSING_PACKAGE = re.compile(
 
 # Of tests/support.
 pytest_plugins = [
+    "browser_pages",
     "command_line",
     "docker_engines",
     "postgresql",
     "shipped_instructions",
     "stored_runs",
     "tasks_and_sandboxes",
+    # Each behind what it imports.
+    "messages_server",
+    "live_desk",
 ]
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -2,8 +2,6 @@
 
 Of the project's own CI, .ci/run: what its steps end with, where nothing may be mounted."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """What holds for every command, as its users meet it: usage, help, the two ways to start it, standard streams."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

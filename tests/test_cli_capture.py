@@ -1,7 +1,5 @@
 """`capture` and `answer` as their users meet them."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`eval` as its users meet it: real processes, real pipes, a real terminal."""
 
-from __future__ import annotations
-
 import os
 import pty
 import re
@@ -13,7 +11,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from command_line import LIST_MODULES, MODULE, NEVER_OFFLINE, TIMEOUT_S, Run, WriteSuite, environment, modules_of
+from command_line import (
+    LIST_MODULES,
+    MODULE,
+    NEVER_OFFLINE,
+    TIMEOUT_S,
+    Run,
+    WriteSuite,
+    environment,
+    modules_of,
+    read_terminal,
+)
 
 ROOT = Path(__file__).parents[1]
 
@@ -167,18 +175,9 @@ def on_a_terminal(arguments: Sequence[str | Path], folder: Path, **env: str) -> 
         stderr=subprocess.DEVNULL,
     ) as child:
         os.close(theirs)
-        written = b""
-        while True:
-            try:
-                piece = os.read(ours, 65536)
-            except OSError:  # the other side is closed
-                break
-            if not piece:
-                break
-            written += piece
+        written = "".join(read_terminal(ours))
         child.wait(TIMEOUT_S)
-    os.close(ours)
-    return written.decode("utf-8").replace("\r\n", "\n")
+    return written.replace("\r\n", "\n")
 
 
 def test_a_terminal_gets_colours(tmp_path: Path, suite: WriteSuite) -> None:

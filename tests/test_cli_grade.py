@@ -1,7 +1,5 @@
 """`grade` as a whole command."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """`init` as its users meet it, and what other commands say of files that nobody has copied."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

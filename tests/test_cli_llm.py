@@ -1,27 +1,15 @@
 """`eval --llm` as its users meet it: real processes, and a server on loopback in place of the API."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from command_line import TIMEOUT_S, environment
 from live_desk import EVAL, KEY, LiveDesk
-from messages_server import (
-    INTERPRETED,
-    MessagesServer,
-    Reply,
-    answer,
-    error_reply,
-    running_messages_server,
-    tool_call,
-)
+from messages_server import INTERPRETED, Reply, answer, error_reply, tool_call
 from waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -29,17 +17,6 @@ pytestmark = pytest.mark.slow
 BUILT_IN = "Using the built-in config and instructions; 'guarantee-email-agent init' copies them here to edit\n"
 BUILT_IN_INSTRUCTIONS = BUILT_IN.replace("config and ", "")
 GRACE = "Up to 5 s for 1 scenario that had begun; Ctrl-C again gives them up\n"
-
-
-@pytest.fixture
-def server() -> Iterator[MessagesServer]:
-    with running_messages_server() as server:
-        yield server
-
-
-@pytest.fixture
-def desk(tmp_path: Path, server: MessagesServer) -> LiveDesk:
-    return LiveDesk(tmp_path, server)
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "openai"])

@@ -1,38 +1,22 @@
 """A live run whose API refuses requests for now, as its users meet it: waiting, Ctrl-C, an end that can be resumed."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty
 import signal
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import TIMEOUT_S
+from command_line import TIMEOUT_S, read_terminal
 from live_desk import LiveDesk
-from messages_server import (
-    INTERPRETED,
-    MessagesServer,
-    Reply,
-    error_reply,
-    running_messages_server,
-)
+from messages_server import INTERPRETED, MessagesServer, Reply, error_reply
 from waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
 LONG = error_reply(429, retry_after="290")
 """Nearly as long as a call waits at all, and far longer than a test does."""
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Iterator[LiveDesk]:
-    with running_messages_server() as server:
-        yield LiveDesk(tmp_path, server)
 
 
 class Screen:
@@ -47,13 +31,8 @@ class Screen:
         self._reader.start()
 
     def _read(self) -> None:
-        while True:
-            try:
-                piece = os.read(self._ours, 65536)
-            except OSError:  # the program has ended
-                break
-            self.text += piece.decode("utf-8")
-        os.close(self._ours)
+        for piece in read_terminal(self._ours):
+            self.text += piece
 
     def interrupt(self) -> tuple[int, str]:
         """Exit code and output."""

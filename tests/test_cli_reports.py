@@ -1,7 +1,5 @@
 """Report files and what CI servers show, of whole commands."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

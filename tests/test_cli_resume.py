@@ -1,20 +1,16 @@
 """`eval --resume` after a kill, as its users meet it: what was answered and paid for is not asked for again."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from math import ceil
-from pathlib import Path
 
 import pytest
 from command_line import TIMEOUT_S
 from live_desk import SCENARIOS, LiveDesk
-from messages_server import INTERPRETED, Reply, running_messages_server
+from messages_server import INTERPRETED, Reply, error_reply
 from waiting import wait_until
 
 HANGS = Reply(b"", hangs=True)
@@ -30,12 +26,6 @@ if (folder / "hang").exists() and message_id == "eval-valid_warranty_001":
     (folder / "hangs").touch()
     time.sleep(60)
 """
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Iterator[LiveDesk]:
-    with running_messages_server() as server:
-        yield LiveDesk(tmp_path, server)
 
 
 def kill(process: subprocess.Popen[str]) -> str:
@@ -99,6 +89,15 @@ def test_what_was_paid_before_a_kill_counts_under_the_cost_limit(desk: LiveDesk)
     assert stopped.returncode == 4
     assert "Stopped: 1 of 3 scenarios ran" in stopped.stdout
     assert len(desk.server.requests) == 4
+
+
+def test_what_was_paid_for_no_result_before_a_stop_counts_when_it_goes_on(desk: LiveDesk) -> None:
+    desk.server.replies = [*[INTERPRETED] * 3, error_reply(429, retry_after="3600")]
+    stopped = desk.run("--llm", "live")
+    assert "Stopped: 1 of 3 scenarios ran" in stopped.stdout
+    assert "claude-sonnet-4-6: 3 answers" in stopped.stdout
+    desk.server.replies = [INTERPRETED]
+    assert "claude-sonnet-4-6: 7 answers" in desk.run("--llm", "live", "--resume").stdout
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="agents as programs need Linux")

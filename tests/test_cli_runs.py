@@ -1,7 +1,5 @@
 """The commands that tell what runs did, as their users meet them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`view` as its users start and end it."""
 
-from __future__ import annotations
-
 import http.client
 import signal
 import socket

@@ -1,7 +1,5 @@
 """The files of `deploy/`, by the programs that will read them."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

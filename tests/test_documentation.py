@@ -1,7 +1,5 @@
 """The documents name everything that there is; `docs/check.py` runs their commands."""
 
-from __future__ import annotations
-
 import re
 import runpy
 import subprocess

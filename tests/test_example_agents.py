@@ -1,7 +1,5 @@
 """The agents in `examples/agents`, each built with a framework, judged by the scenarios beside them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The mailbox in `examples/orders`, which has no line of code: its suite, and the agent on it."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sqlite3

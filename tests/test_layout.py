@@ -1,7 +1,5 @@
 """Who looks for the tests of a module finds them by its path; a test file that mirrors none says what it tests."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a person gets who installs the package instead of cloning the repository."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

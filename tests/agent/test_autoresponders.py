@@ -1,7 +1,5 @@
 """A week among machines that answer every reply of ours: what it costs until the agent has had enough."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import replace

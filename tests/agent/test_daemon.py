@@ -1,7 +1,5 @@
 """The loop over the inbox: what it counts, what it returns, and how soon it stops."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import sqlite3
@@ -176,7 +174,7 @@ class TestObservedMails:
             while not inbox.observer.results:
                 await asyncio.sleep(0.02)
             assert outcome() == "handed_over"
-            ledger.interventions.give_back(ledger.interventions.release(mail_key, "person:1", 60.0, lambda _: False))
+            ledger.interventions.release(mail_key, lambda _: False)
             while outcome() != "observed":
                 await asyncio.sleep(0.02)
 
@@ -309,7 +307,7 @@ def test_one_whose_inbox_gives_no_answer_gets_later_and_later(ledger: Ledger) ->
     inbox.mailbox.hangs.clear()
 
     async def late() -> None:
-        while inbox.daemon._watchdog.overdue_s < 0.05:
+        while not inbox.daemon.standing.stuck:
             await asyncio.sleep(0.01)
         inbox.mailbox.hangs.set()
 

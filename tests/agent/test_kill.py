@@ -5,8 +5,6 @@ call there is (tests/support/simulation), so each effect dies here where most is
 folders in place of keywords: Dovecot behind a proxy that behaves as Exchange does.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random

@@ -1,7 +1,5 @@
 """The summary of a time: what it counts, and what it refuses to count."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

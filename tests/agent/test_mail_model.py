@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,12 +10,7 @@ from typing import Any
 import pytest
 from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, integration_error, mail, worker_on
 
-from guarantee_email_agent.agent.mail_model import (
-    OVER_COST_LIMIT,
-    CachingModel,
-    CostLimitedModel,
-    check_price,
-)
+from guarantee_email_agent.agent.mail_model import OVER_COST_LIMIT, CachingModel, CostLimitedModel, check_price
 from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.mail_worker import MailWorker
 from guarantee_email_agent.agent.memory import Memory
@@ -240,8 +233,7 @@ def test_an_answer_that_was_of_no_use_is_asked_for_again(tmp_path: Path) -> None
         assert work(worker).disposition in ("failed", "outage")
         calls = model.calls
         mail_key = mail_identity(parse_email(mailbox.mails["first"]), KEY)
-        interventions = worker.ledger.interventions
-        interventions.give_back(interventions.release(mail_key, "person:1", 60.0, lambda _: False))
+        worker.ledger.interventions.release(mail_key, lambda _: False)
         assert work(worker).disposition == "answered"
     assert model.calls > calls
 

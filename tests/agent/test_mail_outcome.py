@@ -1,7 +1,5 @@
 """Each mail counts once, by whoever ended it, and what its model took counts however it ends."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """How one mail ends, after which failures it is retried, and what the ledger keeps: the real ledger and processor."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ works in another mode now.
 How it is known that an agent runs no more is tested in test_process_identity.py.
 """
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 
@@ -21,7 +19,6 @@ from guarantee_email_agent.config.settings import Mode
 from guarantee_email_agent.email.identity import content_identity, mail_identity
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.ledger.ledger import Claim
-from guarantee_email_agent.ledger.ledger_reader import LedgerReader
 
 
 def claimed_by(agent: AgentInMemory, owner: str, *, sending: bool = False) -> None:
@@ -196,17 +193,55 @@ def test_what_another_agent_works_on_or_has_ended_is_its_own(agent: AgentInMemor
     assert agent.rows()[0][1] == "answered"
 
 
-def test_a_mail_whose_release_was_cut_short_stays_one(agent: AgentInMemory) -> None:
-    """`status` names those that bear a mark and have no outcome, so that somebody releases them once more."""
+def released(agent: AgentInMemory) -> str:
     agent.configure(max_attempts=1)
     agent.warranties.errors = [integration_error("warranty_api_invalid_argument")]
     mail_key = agent.work().mail_key
-    steps = agent.ledger.interventions
-    steps.give_back_later(steps.release(mail_key, "person:1", 60.0, lambda _: False), 30.0)
-    agent.now += 30
+    assert agent.mailbox.marks == {"first": "quarantined"}
+    agent.ledger.interventions.release(mail_key, lambda _: False)
+    return mail_key
+
+
+@pytest.mark.parametrize("code", ["", "mail_not_found"])
+def test_a_mail_that_a_person_gave_back_loses_its_mark_and_is_tried_anew(agent: AgentInMemory, code: str) -> None:
+    """Where it was taken away meanwhile, its mark is nobody's business."""
+    released(agent)
+    agent.mailbox.errors["unmark"] = [integration_error(code)] if code else []
     assert settle(agent).disposition == "gone"
-    with LedgerReader(str(agent.file), now=lambda: agent.now) as reader:
-        assert reader.half_released() == {mail_key}
+    assert agent.mailbox.marks == ({"first": "quarantined"} if code else {})
+    assert agent.rows()[0][1:] == (None, 0, "")
+
+
+def test_where_the_mark_may_have_come_off_nobody_takes_the_mail_over_at_once(
+    agent: AgentInMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was begun may take its effect yet, and would take the mark off that another agent sets."""
+    released(agent)
+    agent.mailbox.errors["unmark"] = [integration_error("mail_timeout", uncertain=True)]
+    assert settle(agent).disposition == "outage"
+    assert retry(settle(agent)) == ("waiting", mail_worker.SETTLE_S)
+    agent.now += mail_worker.SETTLE_S
+    agent.configure(mail_budget_s=0.3)
+    monkeypatch.setattr(agent.mailbox, "unmark", lambda _: asyncio.sleep(60))
+    assert retry(settle(agent)) == ("busy", mail_worker.SETTLE_S)
+    assert agent.rows()[0][1:] == (None, 0, "released")
+
+
+def test_a_mark_that_no_program_can_take_off_is_left_to_the_person(
+    agent: AgentInMemory, caplog: pytest.LogCaptureFixture
+) -> None:
+    released(agent)
+    agent.mailbox.errors["list_mails"] = [integration_error("mail_unsupported")]
+    assert settle(agent).disposition == "gone"
+    assert "Take its mark off in the mailbox" in caplog.text
+    assert agent.rows()[0][1:] == (None, 0, "")
+
+
+def test_who_only_observes_takes_no_mark_off(agent: AgentInMemory) -> None:
+    released(agent)
+    agent.configure_policy("observe")
+    assert settle(agent).disposition == "gone"
+    assert (agent.mailbox.marks, agent.rows()[0][3]) == ({"first": "quarantined"}, "released")
 
 
 def test_a_draft_is_stored_once_and_the_mail_bears_its_mark(agent: AgentInMemory) -> None:
@@ -280,7 +315,7 @@ def test_a_mail_that_a_person_answers_meanwhile_gets_neither_reply_nor_draft(
     agent: AgentInMemory, monkeypatch: pytest.MonkeyPatch, mode: Mode
 ) -> None:
     agent.configure_policy(mode)
-    agent.before(monkeypatch, agent.warranties, "check_warranty", lambda: agent.mailbox.taken_care_of.add("first"))
+    agent.before(monkeypatch, agent.warranties, "look_up", lambda: agent.mailbox.taken_care_of.add("first"))
     for _ in range(4):
         assert agent.work().disposition == "gone"
     assert agent.mailbox.sent == agent.mailbox.drafts == agent.tickets.created == []

@@ -1,7 +1,5 @@
 """What Prometheus reads, as prometheus_client's own parser understands it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -10,15 +8,12 @@ import pytest
 from mailbox_in_memory import integration_error
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
-from virtual_time import VirtualClock
 
-from guarantee_email_agent.agent.health import Health, HealthLimits, LoopWatchdog
 from guarantee_email_agent.agent.mail_outcome import Disposition, WorkResult
 from guarantee_email_agent.agent.metrics import MAX_SCENARIOS, Metrics
 from guarantee_email_agent.agent.standing import Standing
 from guarantee_email_agent.config.settings import Config, Llm
 from guarantee_email_agent.services.ports import InboxEntry, Outcome
-from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import IntegrationError
 
 NOW = 1_800_000_000.0
@@ -28,10 +23,8 @@ class Observed:
     """Metrics, and what they tell."""
 
     def __init__(self, config: Config) -> None:
-        clock = VirtualClock()
-        self.standing = Standing()
-        health = Health(SystemClock(), LoopWatchdog(clock), HealthLimits.of(config), self.standing)
-        self.metrics = Metrics(config, health, self.standing)
+        self.standing = Standing(templates=config.llm.when_down == "template")
+        self.metrics = Metrics(config, self.standing)
 
     def work(self, *results: WorkResult) -> None:
         for number, result in enumerate(results):

@@ -1,7 +1,5 @@
 """The alert rules and the dashboard that we hand out name only what there is, and do what they say."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -12,9 +10,7 @@ import pytest
 from mailbox_in_memory import integration_error
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
-from virtual_time import VirtualClock
 
-from guarantee_email_agent.agent.health import Health, HealthLimits, LoopWatchdog
 from guarantee_email_agent.agent.metrics import PREFIX, Metrics
 from guarantee_email_agent.agent.standing import Standing
 from guarantee_email_agent.config.settings import Config, Llm
@@ -28,9 +24,8 @@ _METRIC = re.compile(rf"\b(?:{PREFIX}|process)_\w+")
 
 def told_metrics() -> set[str]:
     """Every series that an agent may tell."""
-    config, clock = Config(llm=Llm(max_cost_per_day=5.0)), VirtualClock()
-    standing = Standing(now=clock.monotonic)
-    metrics = Metrics(config, Health(clock, LoopWatchdog(clock), HealthLimits.of(config), standing), standing)
+    standing = Standing()
+    metrics = Metrics(Config(llm=Llm(max_cost_per_day=5.0)), standing)
     standing.inbox_listed(1, 1.0)
     standing.failed(integration_error("mail_timeout"))
     told = generate_latest(metrics.registry).decode()

@@ -1,7 +1,5 @@
 """What callers get over HTTP, from an agent that works and from one whose event loop stands still."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import threading

@@ -1,7 +1,5 @@
 """What customers write stays in the mailbox: canaries planted in mails are looked for everywhere else."""
 
-from __future__ import annotations
-
 import signal
 import time
 from pathlib import Path

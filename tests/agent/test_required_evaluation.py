@@ -1,7 +1,5 @@
 """Only instruction files for which the suite is green may answer."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging

@@ -1,7 +1,5 @@
 """`run` as an operator sees it: real processes, real servers over stdio, a real Maildir."""
 
-from __future__ import annotations
-
 import re
 import signal
 import stat

@@ -1,7 +1,5 @@
 """What an operator gets wrong, and what breaks under a running agent: one clear line, the right code, nothing lost."""
 
-from __future__ import annotations
-
 import os
 import re
 import sqlite3

@@ -1,7 +1,5 @@
 """What people sent is compared with what the agent drafted or would have sent, and nothing of either is kept."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator
 

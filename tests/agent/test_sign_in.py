@@ -2,8 +2,6 @@
 commands that are ended while the issuer takes the old refresh token back.
 """
 
-from __future__ import annotations
-
 import json
 import signal
 import stat

@@ -1,7 +1,5 @@
 """Simulated histories: the agent's promises hold in each of them, and bugs planted on purpose are found."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

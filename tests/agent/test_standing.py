@@ -1,7 +1,5 @@
 """Which services count as down, by what mails came to and what answered, and what the log says of it."""
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 
@@ -10,6 +8,7 @@ from mailbox_in_memory import integration_error
 
 from guarantee_email_agent.agent.mail_model import OVER_COST_LIMIT
 from guarantee_email_agent.agent.mail_outcome import Disposition, WorkResult
+from guarantee_email_agent.agent.monitoring import standing_of
 from guarantee_email_agent.agent.standing import (
     ERROR_AFTER_S,
     INBOX,
@@ -19,9 +18,9 @@ from guarantee_email_agent.agent.standing import (
     SAME_OUTAGE_S,
     SENDING,
     TICKETING,
-    WARRANTY_SYSTEM,
     Standing,
 )
+from guarantee_email_agent.config.settings import AgentSettings, Config, Llm
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.services.ports import InboxEntry
 from guarantee_email_agent.utils.circuit_breaker import CircuitOpenError
@@ -61,7 +60,7 @@ def desk(caplog: pytest.LogCaptureFixture) -> Desk:
 def test_a_look_up_is_a_service_by_its_own_name(desk: Desk) -> None:
     desk.fail("orders_timeout")
     desk.fail("warranty_api_timeout")
-    assert desk.down() == [("orders", "orders_timeout"), (WARRANTY_SYSTEM, "warranty_api_timeout")]
+    assert desk.down() == [("orders", "orders_timeout"), ("warranty_api", "warranty_api_timeout")]
 
 
 def test_the_words_of_a_service_are_not_repeated(desk: Desk) -> None:
@@ -75,7 +74,7 @@ def test_it_is_over_once_the_service_did_its_part_for_another_mail(desk: Desk) -
     desk.fail("warranty_api_unavailable")
     desk.work("answered")
     assert desk.down()
-    desk.work("failed", answered_by=frozenset({WARRANTY_SYSTEM}))
+    desk.work("failed", answered_by=frozenset({"warranty_api"}))
     assert desk.down() == []
     assert desk.lines(logging.INFO)[-1].startswith("warranty_api is back again, after ")
 
@@ -138,12 +137,12 @@ def test_one_that_flaps_has_been_down_since_the_beginning_and_is_no_error_with_e
     began = desk.now
     for _ in range(5):
         desk.fail("warranty_api_unavailable")
-        desk.standing.answered((WARRANTY_SYSTEM,))
+        desk.standing.answered(("warranty_api",))
         desk.now += SAME_OUTAGE_S - 1
     desk.fail("warranty_api_unavailable")
     assert [outage.since for outage in desk.standing.outages] == [began]
     assert len(desk.lines()) == 1
-    desk.standing.answered((WARRANTY_SYSTEM,))
+    desk.standing.answered(("warranty_api",))
     desk.now += SAME_OUTAGE_S + 1
     desk.fail("warranty_api_unavailable")
     assert [outage.since for outage in desk.standing.outages] == [desk.now]
@@ -193,3 +192,61 @@ def test_what_follows_from_it(
         desk.fail(**failure, at=at)
     (line,) = desk.lines()
     assert line.endswith(says)
+
+
+class Health:
+    """Of an agent as it is configured, which lists its inbox, and then for so long does not."""
+
+    def __init__(self, config: Config | None = None, *, stops: bool = False) -> None:
+        self.now = 0.0
+        self.standing = standing_of(config or Config(), lambda: self.now, lambda: stops)
+
+    def problems_after(self, seconds: float, *down: str) -> list[str]:
+        self.standing.inbox_listed(3, 1.0)
+        self.now += seconds
+        self.standing.beat()
+        for service in down:
+            self.standing.failed(integration_error(f"{service}_unavailable"))
+        return self.standing.problems
+
+
+@pytest.mark.parametrize(
+    ("seconds", "down", "problems"),
+    [
+        (200, (), []),
+        (300, (), ["the inbox was last listed 300 s ago"]),
+        (1, ("mail", "warranty_api"), ["mail is down", "warranty_api is down"]),
+    ],
+)
+def test_an_agent_is_ready_while_it_lists_its_inbox_and_nothing_is_down(
+    seconds: float, down: tuple[str, ...], problems: list[str]
+) -> None:
+    assert Health().problems_after(seconds, *down) == problems
+
+
+def test_it_is_not_ready_before_the_inbox_was_listed_and_while_it_stops() -> None:
+    assert Health().standing.problems == ["the inbox has not been listed yet"]
+    assert Health(stops=True).problems_after(0) == ["the agent is being stopped"]
+
+
+@pytest.mark.parametrize(("when_down", "problems"), [("wait", ["llm is down"]), ("template", [])])
+def test_without_the_model_it_is_ready_only_where_templates_answer(when_down: Any, problems: list[str]) -> None:
+    assert Health(Config(llm=Llm(when_down=when_down))).problems_after(1, "llm") == problems
+
+
+@pytest.mark.parametrize(
+    ("seconds", "waits_s", "call_timeout_s", "stuck"),
+    [
+        (360, 0, 10, None),
+        (400, 0, 10, "the main loop has not got round for 400 s"),
+        (1000, 650, 10, None),
+        (1200, 0, 200, None),  # whoever lets a call take ten minutes must not have the agent killed in one
+    ],
+)
+def test_it_lives_as_long_as_its_main_loop_gets_round(
+    seconds: float, waits_s: float, call_timeout_s: float, stuck: str | None
+) -> None:
+    health = Health(Config(agent=AgentSettings(call_timeout_s=call_timeout_s)))
+    health.standing.beat(waits_s)
+    health.now += seconds
+    assert health.standing.stuck == stuck

@@ -1,7 +1,5 @@
 """What `status` and `log` show of a ledger."""
 
-from __future__ import annotations
-
 import json
 import re
 import sqlite3

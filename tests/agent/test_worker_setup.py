@@ -1,7 +1,5 @@
 """A set of instruction files takes effect as a whole without a mistake, or not at all."""
 
-from __future__ import annotations
-
 import logging
 import shutil
 from pathlib import Path

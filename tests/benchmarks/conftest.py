@@ -1,7 +1,5 @@
 """The benchmarks import what stands beside them, as programs of their own folder."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Faults that are planted: which are tried, of what kinds, in a copy of the project that is whole again afterwards."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a look-up's configuration may say; anything else is one line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

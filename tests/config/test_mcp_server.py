@@ -1,7 +1,5 @@
 """How a server is reached: by a command or by a URL."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Where the agent may be asked, and what is refused in one line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The settings and what is written about them: the reference and the commented file cannot fall behind."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What the operator allows tasks, by options and in words."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

@@ -1,7 +1,5 @@
 """Which of our replies a mail answers, whether a machine wrote it, and what its ticket says of it."""
 
-from __future__ import annotations
-
 import pytest
 
 from guarantee_email_agent.email.conversation import (

@@ -1,7 +1,5 @@
 """Mails of which nobody can be sure that they are to be answered, or what they say."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,13 +1,11 @@
 """What leaves a mail to a person before any model is asked. What then happens: `test_processor_recipients.py`."""
 
-from __future__ import annotations
-
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import date
 
 import pytest
+from mocked_desk import History
 
 from guarantee_email_agent.email.hand_over import asked_for, contradicts, day_of_mail, hand_over_reasons
 from guarantee_email_agent.email.identity import copy_key
@@ -16,22 +14,7 @@ from guarantee_email_agent.email.processor_models import AnswerPolicy, IncomingM
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.services.look_up_answer import LookUpAnswer
-from guarantee_email_agent.services.ports import Admission, Limit, Thread
-
-
-@dataclass
-class History:
-    """Says the limit it is given, and keeps what it was asked."""
-
-    limit: Limit | None = None
-    asked: list[Admission] = field(default_factory=list)
-
-    async def find_thread(self, reply_message_ids: Sequence[str]) -> Thread | None:
-        return None
-
-    async def admit(self, admission: Admission) -> Limit | None:
-        self.asked.append(admission)
-        return self.limit
+from guarantee_email_agent.services.ports import Admission, Thread
 
 
 def incoming(
@@ -71,9 +54,9 @@ def test_what_may_be_answered_is_counted_under_its_sender_its_thread_and_its_cop
     mail, history = incoming("SN12345", thread("missing-info")), History()
     shouting = replace(mail, recipient="C@EXAMPLE.ORG")
     assert reasons(mail, instructions, history=history) == reasons(shouting, instructions, history=history) == ()
-    first, second = history.asked
+    first, second = history.admissions
     assert first == second == Admission(first.sender_key, None, "t", copy_key(mail.email, b"key"))
-    assert reasons(mail, instructions, history=History("copy")) == ("copy",)
+    assert reasons(mail, instructions, history=History(limit="copy")) == ("copy",)
 
 
 @pytest.mark.parametrize("name", ["missing-info", "missing_info"])

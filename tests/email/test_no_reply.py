@@ -1,7 +1,5 @@
 """Mails that a program must not answer, and those that only look like them."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Any

@@ -1,20 +1,11 @@
 """The files of phrases: each phrase can be found in a mail, stands once, and means one thing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
-from guarantee_email_agent.email.phrases import (
-    MachineKey,
-    PersonKey,
-    QuotationKey,
-    SenderKey,
-    languages,
-    read_language,
-)
+from guarantee_email_agent.email.phrases import MachineKey, PersonKey, QuotationKey, SenderKey, languages, read_language
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import normalize_text
 

@@ -3,8 +3,6 @@
 The injections are our own, by kind, in `injections.json`; what the public collections change is told by the benchmark.
 """
 
-from __future__ import annotations
-
 import asyncio
 import importlib.util
 import json

@@ -1,7 +1,5 @@
 """A configured look-up goes the same way as that of warranties, with the same care."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -44,9 +42,8 @@ def process(
     mocks = create_mock_clients(case())
     processor = EmailProcessor(
         mail=mocks["gmail"],
-        warranty=mocks["warranty"],
         ticketing=mocks["ticketing"],
-        look_ups={"orders": orders},
+        look_ups={"warranty_api": mocks["warranty"], "orders": orders},
         llm=llm or mocks["anthropic"],
         instructions=instruction_files(load_config(EXAMPLE / "config.yaml", {}, EXAMPLE)),
         model=ModelSettings("some-model"),

@@ -4,8 +4,6 @@ The judge knows nothing of how the agent checks: a sentence is true where it sta
 that fits what the warranty system said, with these facts in it.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping

@@ -1,38 +1,19 @@
 """Who is answered: conversations, hand-over, limits, senders that are not proved, and the modes of the agent."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from mocked_desk import Desk, desk, mail
+from mocked_desk import Desk, History, desk, mail
 
 from guarantee_email_agent.email.processor import OPEN_TICKET_NUMBER
 from guarantee_email_agent.email.processor_models import AnswerPolicy
-from guarantee_email_agent.services.ports import Admission, Limit, Thread
+from guarantee_email_agent.services.ports import Thread
 from guarantee_email_agent.utils.errors import IntegrationError
 
 REPLY_ID = "<reply-1@example.com>"
 ANSWERS_US = {"References": f"<m0@example.com> {REPLY_ID}"}
-
-
-@dataclass
-class History:
-    """Knows one thread, and says the limit it is given."""
-
-    thread: Thread | None = None
-    limit: Limit | None = None
-    admissions: list[Admission] = field(default_factory=list)
-
-    async def find_thread(self, reply_message_ids: Sequence[str]) -> Thread | None:
-        return self.thread if self.thread and self.thread.reply_message_id in reply_message_ids else None
-
-    async def admit(self, admission: Admission) -> Limit | None:
-        self.admissions.append(admission)
-        return self.limit
 
 
 def thread(scenario: str = "valid-warranty", ticket_id: str | None = "T-7", follow_ups: int = 0) -> Thread:
@@ -197,7 +178,7 @@ class _Adding:
         self._model, self._reasons = model, reasons
 
     @property
-    def messages(self) -> _Adding:
+    def messages(self) -> Any:
         return self
 
     async def create(self, **request: Any) -> Any:

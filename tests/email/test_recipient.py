@@ -1,7 +1,5 @@
 """Whom a reply goes to: Reply-To counts for trusted forms alone."""
 
-from __future__ import annotations
-
 import pytest
 
 from guarantee_email_agent.email.parsing.parse import parse_email

@@ -1,7 +1,5 @@
 """Whom `Authentication-Results` prove (RFC 8601), and everything that must not be taken for a proof."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

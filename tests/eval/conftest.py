@@ -1,11 +1,8 @@
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
 import pytest
-from messages_server import MessagesServer, running_messages_server
 from scenario_folder import BUILT_IN
 
 from guarantee_email_agent.config.settings import Config
@@ -18,13 +15,6 @@ from guarantee_email_agent.eval.models import (
     InvalidScenario,
 )
 from guarantee_email_agent.runlog.records import Check
-
-
-@pytest.fixture
-def server() -> Iterator[MessagesServer]:
-    """Speaks `/v1/messages` on loopback; gives honest answers unless it is told others."""
-    with running_messages_server() as server:
-        yield server
 
 
 @pytest.fixture

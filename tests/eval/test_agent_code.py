@@ -1,7 +1,5 @@
 """What `--agent` names, as far as a command line and source show it."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

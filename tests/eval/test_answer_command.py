@@ -1,7 +1,5 @@
 """`answer` on single mails."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A run of the suite that is held against an earlier one."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

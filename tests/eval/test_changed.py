@@ -1,7 +1,5 @@
 """`eval --changed`: what did not change is not run again, and its verdicts are taken over with their run's name."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

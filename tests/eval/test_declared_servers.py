@@ -1,7 +1,5 @@
 """Servers that a suite declares: what a scenario says of them is checked, and the mocks refuse what they would."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """From a folder of scenario files to the reports: the whole evaluation in one process and in several."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json

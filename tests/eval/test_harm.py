@@ -1,7 +1,5 @@
 """What in a failed scenario would have harmed somebody."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """`eval --llm live` and `record`: the real SDK, an event loop, and a server on loopback that speaks `/v1/messages`."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shlex

@@ -1,7 +1,5 @@
 """What an evaluation costs, in function calls and modules: a count is the same on a busy machine, a time is not."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

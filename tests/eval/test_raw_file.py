@@ -1,7 +1,5 @@
 """Scenarios whose mail is given as raw bytes: the agent gets them, and the scenario says how they are to be read."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

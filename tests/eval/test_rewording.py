@@ -1,7 +1,5 @@
 """`eval --accept`: the scenarios follow a sentence that was reworded on purpose, and nothing else of them changes."""
 
-from __future__ import annotations
-
 import io
 import sys
 from pathlib import Path

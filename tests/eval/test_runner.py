@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -166,7 +164,8 @@ def test_one_mail_to_the_sender_and_one_ticket_are_meant(
 
 def test_what_mocks_captured_is_validated_and_not_what_the_agent_says(config: Config, good: EvalTestCase) -> None:
     runner, mocks = EvalRunner(config), create_mock_clients(good)
-    services = MockedServices(*(mocks[name] for name in ("gmail", "warranty", "ticketing", "anthropic")))
+    look_ups = {"warranty_api": mocks["warranty"]}
+    services = MockedServices(mocks["gmail"], look_ups, mocks["ticketing"], mocks["anthropic"])
     processor = runner.create_processor(services, SkippingClock(), AnswerPolicy())
     report = asyncio.run(processor.process_email(build_raw_email(good)))
     assert runner.validate_output(ANSWERED, report, mocks, 5) == (True, [])

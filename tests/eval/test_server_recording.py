@@ -1,7 +1,5 @@
 """`mock record` as an agent meets it: a program on stdio between it and the real server."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Which verdicts of a run the files of today have made out of date."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

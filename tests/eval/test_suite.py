@@ -1,7 +1,5 @@
 """What `eval` prints, what its options choose, and what it leaves in the run store."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What a suite shows of new mail, by the manifest in its folder."""
 
-from __future__ import annotations
-
 import hashlib
 from errno import ENOSPC
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What `eval --watch` runs and says after each save."""
 
-from __future__ import annotations
-
 import io
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Tables that mocked tools read and change, what must hold of them at the end, and what a file says wrongly of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Whole commands on a cluster of two nodes, of which one is killed."""
 
-from __future__ import annotations
-
 import json
 import signal
 import socket

@@ -1,7 +1,5 @@
 """What Python files import, read and ask the environment for, as their source shows it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

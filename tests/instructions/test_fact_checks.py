@@ -1,7 +1,5 @@
 """Facts that no look-up of a file's topics gives, in replies and tickets."""
 
-from __future__ import annotations
-
 import pytest
 
 from guarantee_email_agent.instructions.fact_checks import fact_problems, ticket_problems

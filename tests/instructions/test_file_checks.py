@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 from shipped_instructions import InstructionFolder, markup_error
 

@@ -1,7 +1,5 @@
 """What a look-up's description says of its facts and topics."""
 
-from __future__ import annotations
-
 from guarantee_email_agent.instructions.look_up import WARRANTY, Fact, LookUp, look_up_of
 
 ORDERS = LookUp("orders", ("order", "return"), "order_number", "status", ("shipped",), (Fact("due", "date"),))

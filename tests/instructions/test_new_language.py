@@ -1,7 +1,5 @@
 """A language that is still to be translated is no language yet; once it is, it says the same facts as the others."""
 
-from __future__ import annotations
-
 import pytest
 from shipped_instructions import InstructionFolder
 

@@ -1,12 +1,7 @@
-from __future__ import annotations
-
 import pytest
 
 from guarantee_email_agent.instructions.reply_markup import parse_templates
-from guarantee_email_agent.instructions.template import (
-    MissingFactError,
-    select_template,
-)
+from guarantee_email_agent.instructions.template import MissingFactError, select_template
 
 FACTS = {"serial_number": "SN12345", "warranty_status": "valid", "expiration_date": "2031-02-03", "coverage": "full"}
 

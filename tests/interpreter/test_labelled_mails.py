@@ -7,8 +7,6 @@ is asked about and does no harm, so two figures are kept apart: what is misread,
 `hand_over`; files of that name hold such mails and what resembles them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What a process in the view sees of the host, and what the host notices of it."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The filter for system calls, run step by step as the kernel does."""
 
-from __future__ import annotations
-
 import errno
 import operator
 import struct

@@ -1,7 +1,5 @@
 """Judges in every way that they run."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -13,7 +11,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
-from messages_server import MessagesServer, running_messages_server
 
 from guarantee_email_agent.judging.judge import DEFAULT_LIMITS, JudgePool
 from guarantee_email_agent.judging.judge_protocol import Isolation, JudgeLimits
@@ -165,10 +162,3 @@ def succeed(ask: Callable[..., Verdict]) -> Callable[..., list[str]]:
         return list(verdict.details["done"])
 
     return succeed
-
-
-@pytest.fixture
-def server() -> Iterator[MessagesServer]:
-    pytest.importorskip("anthropic", reason="anthropic is not installed: uv sync --group ci")
-    with running_messages_server() as server:
-        yield server

@@ -1,7 +1,5 @@
 """What people say beside what a model says, and which questions gate by that."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """The task directories that come with the project: each passes the right record, and nothing else."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`grade` over a folder of tasks and one of records, and what it leaves in the run store."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Samples as the logs of Inspect have them."""
 
-from __future__ import annotations
-
 import pytest
 
 from guarantee_email_agent.judging import record_from_inspect

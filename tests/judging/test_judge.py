@@ -1,7 +1,5 @@
 """What a judge returns, many of them at once, and what becomes of one whose caller is gone."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

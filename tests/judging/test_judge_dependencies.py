@@ -1,7 +1,5 @@
 """Judges that declare packages: a wheel of our own stands in for one from a registry."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil

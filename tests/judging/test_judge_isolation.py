@@ -1,7 +1,5 @@
 """What a judge is kept from that neither a read-only file system nor its own user id keeps it from."""
 
-from __future__ import annotations
-
 import os
 import socket
 import sys

@@ -1,7 +1,5 @@
 """What a judge takes from the host where it only reads: locks, what is in a pipe, and names that it remembers."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import sys

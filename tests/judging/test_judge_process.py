@@ -1,7 +1,5 @@
 """What a judge may be and return."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import py_compile

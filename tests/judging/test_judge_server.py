@@ -1,7 +1,5 @@
 """Hostile judges and what they are kept from, with the most and the least isolation: only their verdict suffers."""
 
-from __future__ import annotations
-
 import os
 import socket
 import uuid

@@ -1,7 +1,5 @@
 """What a judge reaches of those who run it and of the judges before it: nothing, however its process is started."""
 
-from __future__ import annotations
-
 import os
 import sys
 import uuid

@@ -1,7 +1,5 @@
 """Transcripts of a graph that ran with langgraph 1.2.22 and langchain-core 1.7.2, stored in each of their ways."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

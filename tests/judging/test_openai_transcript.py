@@ -1,7 +1,5 @@
 """Transcripts whose messages were made with the package openai 3.54.0."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

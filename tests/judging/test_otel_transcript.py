@@ -2,8 +2,6 @@
 OpenLLMetry's (langchain 0.62, with its log records), and by hand.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random
@@ -100,7 +98,7 @@ def test_a_run(source: int | str) -> None:
     record = record_from_otel(exported)
     assert (record["task_result"], record["status"], record["iterations"]) == (ANSWER, "success", 2)
     assert [message["role"] for message in record["conversation"]] == [
-        *("system", "user", "assistant", "tool", "tool", "assistant"),
+        *("system", "user", "assistant", "tool", "tool", "assistant")
     ]
     known, unknown = record["execution_trace"]
     assert known["action"] == {"serial_number": "SN12345", "action_type": "check_warranty"}

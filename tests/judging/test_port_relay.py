@@ -1,7 +1,5 @@
 """A judge that may look into a sandbox reaches that port, and nothing else of this machine."""
 
-from __future__ import annotations
-
 import socket
 import socketserver
 import sys

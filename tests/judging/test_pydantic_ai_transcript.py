@@ -1,7 +1,5 @@
 """Messages that Pydantic AI makes here."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 

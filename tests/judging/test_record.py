@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,12 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guarantee_email_agent.judging.record import (
-    check_record_file,
-    complete_record,
-    read_record,
-    write_record,
-)
+from guarantee_email_agent.judging.record import check_record_file, complete_record, read_record, write_record
 from guarantee_email_agent.judging.task import Task
 from guarantee_email_agent.utils.errors import TaskError
 

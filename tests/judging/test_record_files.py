@@ -1,7 +1,5 @@
 """Records of many runs, found in folders and in files of JSON lines."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What a kept verdict says of the record that it is about, while that stands and afterwards."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Questions on an answer for a live model: through real sockets, recorded, replayed, and by answers that cheat."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable
@@ -11,13 +9,7 @@ from typing import Any, Final
 import pytest
 from command_line import MODULE
 from live_desk import LiveDesk
-from messages_server import (
-    MessagesServer,
-    answer,
-    anthropic_config,
-    error_reply,
-    tool_call,
-)
+from messages_server import MessagesServer, answer, anthropic_config, error_reply, tool_call
 from rubric_judge import QUESTION, SAID, ask, judge, said
 
 from guarantee_email_agent.judging.grade_command import GradeOptions, grade_command
@@ -83,11 +75,6 @@ def rows_of(desk: LiveDesk, *options: str, code: int = 0, command: list[str] = M
     assert done.returncode == code, done.stdout + done.stderr
     (row,) = json.loads((desk.folder / "report.json").read_text())["results"]
     return (row.get("eval") or row)["rubric"]
-
-
-@pytest.fixture
-def desk(tmp_path: Path, server: MessagesServer) -> LiveDesk:
-    return LiveDesk(tmp_path, server)
 
 
 AGENT: Final = f"def agent(task):\n    return {{'task_result': {SAID!r}}}\n"

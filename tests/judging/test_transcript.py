@@ -1,7 +1,5 @@
 """What becomes of messages, whichever framework they come from."""
 
-from __future__ import annotations
-
 import copy
 import json
 import random

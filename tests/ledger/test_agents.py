@@ -1,7 +1,5 @@
 """Which agents run, as the ledger knows it, and what mails took of them."""
 
-from __future__ import annotations
-
 import pytest
 from ledgers import MAIL, claimed
 from postgresql import LedgerSql

@@ -1,7 +1,5 @@
 """What people sent beside what the agent wrote, on either database."""
 
-from __future__ import annotations
-
 from ledgers import LEASE_S, LOCATION, MAIL
 
 from guarantee_email_agent.ledger.comparisons import AwaitedAnswer, ComparisonCount

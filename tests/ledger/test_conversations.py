@@ -1,33 +1,19 @@
 """Threads, and the limits of replies: who was answered how often, over days, crashes and processes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
-from ledgers import LEASE_S, claimed
+from ledgers import LEASE_S, claim_mail, mail, reply_to
 
 from guarantee_email_agent.config.settings import ReplyLimits
 from guarantee_email_agent.ledger.database import LedgerError
-from guarantee_email_agent.ledger.ledger import Claim, LeaseLostError, Ledger
+from guarantee_email_agent.ledger.ledger import LeaseLostError, Ledger
 from guarantee_email_agent.services.ports import OUTCOMES, Admission, Limit, Outcome, Thread
 
 DAY_S = 86_400
 ALICE, BOB = "a11ce" * 8, "b0b" * 12
 LIMITS = ReplyLimits(per_address=3, per_thread=2, per_hour=5)
 TEXT = "Dear support, my name is in here"
-
-
-def mail(number: int) -> str:
-    return f"{number:032x}"
-
-
-def reply_to(number: int) -> str:
-    return f"<reply-{mail(number)}@example.com>"
-
-
-def claim_mail(ledger: Ledger, number: int) -> Claim:
-    return claimed(ledger, mail=mail(number), location=mail(number))
 
 
 def answer(

@@ -1,7 +1,5 @@
 """Limits and threads under any order of events, and under several agents at once."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ledgers import KEY, claimed
+from ledgers import KEY, claim_mail, mail, reply_to
 
 from guarantee_email_agent.config.settings import ReplyLimits
 from guarantee_email_agent.ledger.conversations import SAME_TEXT_LIMIT
@@ -25,18 +23,6 @@ LIMITS = ReplyLimits(per_address=2, per_thread=3, per_hour=4)
 MAILS = range(12)
 ENDS = ("answered", "answered", "handed_over", "observed", "quarantined")
 AGENTS = 4
-
-
-def mail(number: int) -> str:
-    return f"{number:032x}"
-
-
-def reply_to(number: int) -> str:
-    return f"<reply-{mail(number)}@example.com>"
-
-
-def claim_mail(ledger: Ledger, number: int) -> Claim:
-    return claimed(ledger, mail=mail(number), location=mail(number))
 
 
 ADMISSIONS = {

@@ -1,17 +1,14 @@
 """What people do to mails: in which states it is refused, and that no reply becomes possible twice by it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 from ledgers import LEASE_S, LOCATION, MAIL, REPLY, RETRY_S, WRITES, claimed, reopen
 
-from guarantee_email_agent.ledger.interventions import HeldMail, RefusedError
-from guarantee_email_agent.ledger.ledger import Claim, LeaseLostError, Ledger
+from guarantee_email_agent.ledger.interventions import RefusedError
+from guarantee_email_agent.ledger.ledger import Claim, LeaseLostError, Ledger, OpenMails
 from guarantee_email_agent.ledger.mail_state import Busy, Done, Free, Waiting
 
-CLI = "cli:9"
 HOUR = 3600.0
 
 
@@ -37,8 +34,14 @@ def waiting(ledger: Ledger, *before: str) -> None:
     ledger.release(claim, count_attempt=True, retry_after_s=HOUR, reason="timeout")
 
 
-def release(ledger: Ledger, ended: Any = runs) -> HeldMail:
-    return ledger.interventions.release(MAIL, CLI, LEASE_S, ended)
+def release(ledger: Ledger, ended: Any = runs) -> None:
+    ledger.interventions.release(MAIL, ended)
+
+
+def to_unmark(ledger: Ledger, owner: str = "two:2") -> Claim:
+    claim = ledger.claim(MAIL, location_key=LOCATION, owner=owner, lease_s=LEASE_S, to_unmark=True)
+    assert isinstance(claim, Claim)
+    return claim
 
 
 def refusal(code: str, action: Any, *arguments: Any) -> str:
@@ -57,7 +60,7 @@ class TestWaitsAndClaims:
     def test_a_wait_ends_and_the_tries_are_new(self, ledger: Ledger) -> None:
         waiting(ledger)
         assert isinstance(ledger.state(LOCATION), Waiting)
-        assert ledger.interventions.give_back(release(ledger))
+        release(ledger)
         assert ledger.state(LOCATION) == Free(MAIL, 0)
         assert ledger.inbox([]).released == {LOCATION}
         assert claimed(ledger).attempts == 1
@@ -73,7 +76,7 @@ class TestWaitsAndClaims:
     def test_the_claim_of_a_killed_agent_ends_and_what_it_did_stays_known(self, ledger: Ledger) -> None:
         claim = claimed(ledger)
         WRITES["intend_ticket"](ledger, claim)
-        assert ledger.interventions.give_back(release(ledger, has_ended))
+        release(ledger, has_ended)
         assert claimed(ledger, owner="two:2").previous == "ticketing"
         with pytest.raises(LeaseLostError):
             ledger.ticket_created(claim, "TICKET-1")
@@ -86,7 +89,7 @@ class TestWaitsAndClaims:
     def test_what_is_due_stays_due(self, ledger: Ledger, ledger_sql: Any) -> None:
         WRITES["intend_send"](ledger, claimed(ledger))
         ledger_sql.pass_time(LEASE_S + 1)
-        assert ledger.interventions.give_back(release(ledger))
+        release(ledger)
         assert claimed(ledger, owner="two:2").previous == "sending"
 
     def test_a_mail_that_is_not_there(self, ledger: Ledger) -> None:
@@ -95,72 +98,50 @@ class TestWaitsAndClaims:
 
 class TestParking:
     @pytest.mark.parametrize("outcome", ["quarantined", "handed_over"])
-    def test_a_parked_mail_is_kept_from_agents_until_its_mark_is_off(self, ledger: Ledger, outcome: str) -> None:
+    def test_who_takes_the_mark_of_a_parked_mail_off_uses_up_no_try(self, ledger: Ledger, outcome: str) -> None:
         finished(ledger, outcome)
-        held = release(ledger)
-        assert (held.outcome, held.location_keys) == (outcome, {LOCATION})
-        assert isinstance(ledger.state(LOCATION), Busy)
-        assert ledger.interventions.give_back(held)
-        claim = claimed(ledger, owner="two:2")
-        assert (claim.attempts, claim.previous) == (1, "claimed")
-        ledger.finish(claim, "not_answered")
-        assert ledger.state(LOCATION) == Done(MAIL, "not_answered", "", False, None, None)
+        release(ledger)
+        assert ledger.state(LOCATION) == Free(MAIL, 0, to_unmark=True)
+        ledger.unmarked(to_unmark(ledger))
+        assert ledger.state(LOCATION) == Free(MAIL, 0)
+        assert ledger.inbox([]).released == set()
+        assert claimed(ledger).attempts == 1
 
-    def test_a_mark_that_stays_on_leaves_the_mail_parked(self, ledger: Ledger) -> None:
-        finished(ledger, "quarantined")
-        held = release(ledger)
-        ledger.interventions.put_back(held)
-        state = ledger.state(LOCATION)
-        assert isinstance(state, Done)
-        assert (state.outcome, state.marked) == ("quarantined", True)
-
-    def test_who_held_it_for_too_long_changes_nothing_any_more(self, ledger: Ledger, ledger_sql: Any) -> None:
-        finished(ledger, "quarantined")
-        held = release(ledger)
-        ledger_sql.pass_time(LEASE_S + 1)
-        claim = claimed(ledger, owner="two:2")
-        assert not ledger.interventions.give_back(held)
-        ledger.interventions.put_back(held)
-        ledger.finish(claim, "not_answered")
-
-    def test_while_its_mark_may_still_come_off_nobody_claims_a_mail_or_takes_it_over(
+    def test_an_agent_that_dies_before_the_mark_is_off_leaves_that_to_the_next(
         self, ledger: Ledger, ledger_sql: Any
     ) -> None:
-        """The mark of who took it over would come off, and agents take such a mail for one to be tried again."""
         finished(ledger, "quarantined")
-        ledger.interventions.give_back_later(release(ledger), 30.0)
-        assert isinstance(ledger.state(LOCATION), Busy)
-        refusal("ledger_mail_busy", ledger.interventions.hand_over, MAIL)
-        assert ledger.inbox([]).released == set()
-        ledger_sql.pass_time(31.0)
-        assert ledger.inbox([]).released == {LOCATION}
-        assert claimed(ledger).attempts == 1
-        assert ledger.inbox([]).released == set()
-        assert ledger.interventions.hand_over(MAIL)
-
-    def test_a_mark_that_came_off_before_a_mail_ended_again_is_no_news(self, ledger: Ledger, ledger_sql: Any) -> None:
-        """Two copies of it lost theirs to a release that was then killed. Without a mark an agent sets one."""
-        copy = "c3" * 16
-        finished(ledger, "unknown", "intend_send")
-        ledger.claim(MAIL, location_key=copy, owner="one:1", lease_s=LEASE_S)
-        for place in (LOCATION, copy):
-            ledger.marked(place)
         release(ledger)
+        to_unmark(ledger)
+        refusal("ledger_mail_busy", ledger.interventions.hand_over, MAIL)  # whose mark would come off
+        assert ledger.inbox([]).released == set()
         ledger_sql.pass_time(LEASE_S + 1)
-        ledger.finish(claimed(ledger, location=copy), "unknown")
-        ledger.marked(copy)
-        ledger_sql.pass_time(HOUR)
-        assert not reopen(ledger, LOCATION, listed_at=ledger.time())
-        state = ledger.state(LOCATION)
-        assert isinstance(state, Done)
-        assert not state.marked
+        assert ledger.inbox([]).released == {LOCATION}
+        claim = to_unmark(ledger, "three:3")
+        assert claim.crashes == 0
+        ledger.unmarked(claim)
+        assert claimed(ledger, owner="four:4").attempts == 1
+
+    def test_a_mark_that_was_set_too_late_comes_off_as_well(self, ledger: Ledger) -> None:
+        """By who had finished the mail when a person gave it back."""
+        finished(ledger, "quarantined")
+        release(ledger)
+        ledger.unmarked(to_unmark(ledger))
+        ledger.marked(LOCATION)
+        assert ledger.inbox([]).released == {LOCATION}
+
+    def test_of_the_places_in_other_mailboxes_no_agent_sees_to_the_mark(self, ledger: Ledger) -> None:
+        ledger.claim(MAIL, location_key=LOCATION, owner="one:1", lease_s=0, mailbox_key="c3" * 16)
+        release(ledger)
+        asked = [OpenMails(each * 16, (), 0.0, is_complete=False) for each in ("c3", "d4")]
+        assert [ledger.inbox([], each).unlisted for each in asked] == [{LOCATION}, set()]
+        assert ledger.inbox([LOCATION], asked[0]).unlisted == set()
 
     def test_a_mail_that_may_have_been_answered_is_not_answered_before_its_proof_is_looked_for(
         self, ledger: Ledger
     ) -> None:
         finished(ledger, "unknown", "intend_send")
-        held = release(ledger)
-        ledger.interventions.give_back(held)
+        release(ledger)
         claim = claimed(ledger, owner="two:2")
         assert (claim.previous, claim.reply_message_id) == ("sending", REPLY)
 
@@ -227,15 +208,12 @@ class TestHandOver:
         assert sender_key is not None
 
 
-def test_a_mail_that_could_not_be_read_is_held_from_who_can_read_it_now(ledger: Ledger, ledger_sql: Any) -> None:
-    """What it says would be another row, which the hold does not cover."""
+def test_a_mail_that_could_not_be_read_is_released_for_who_can_read_it_now(ledger: Ledger) -> None:
     unread = ledger.claim(LOCATION, location_key=LOCATION, owner="one:1", lease_s=LEASE_S)
     assert isinstance(unread, Claim)
     assert isinstance(ledger.claim(MAIL, location_key=LOCATION, owner="two:2", lease_s=LEASE_S), Busy)
     ledger.release(unread, count_attempt=True, retry_after_s=0)
-    held = ledger.interventions.release(LOCATION, CLI, LEASE_S, runs)
-    assert isinstance(ledger.claim(MAIL, location_key=LOCATION, owner="two:2", lease_s=LEASE_S), Busy)
-    assert ledger.interventions.give_back(held)
+    ledger.interventions.release(LOCATION, runs)
     assert claimed(ledger).attempts == 1
 
 

@@ -1,7 +1,5 @@
 """Two agents write about one mail in any order: the ledger's invariants hold after every step."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Real processes on one ledger: racing for mails, and killed between two writes."""
 
-from __future__ import annotations
-
 import random
 import subprocess
 import sys

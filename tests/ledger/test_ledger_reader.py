@@ -1,7 +1,5 @@
 """A ledger that is looked at while agents write it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

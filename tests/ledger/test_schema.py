@@ -1,7 +1,5 @@
 """A ledger is made once, by whoever comes first, and opened with its own key alone."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

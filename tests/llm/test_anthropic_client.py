@@ -1,7 +1,5 @@
 """The real SDK against a server on loopback that speaks `/v1/messages`."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import socket

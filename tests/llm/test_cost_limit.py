@@ -1,7 +1,5 @@
 """`--max-cost`, without a suite: what may begin, what waits, and what stops."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """A mail from end to end with the real SDK, a socket, and an API at the other end that misbehaves."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from typing import Any

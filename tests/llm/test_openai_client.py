@@ -1,7 +1,5 @@
 """The real SDK against a server on loopback that speaks `/v1/chat/completions`."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from contextlib import aclosing

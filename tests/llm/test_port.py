@@ -1,19 +1,11 @@
 """What is taken for an answer, and how each other kind is told apart."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from guarantee_email_agent.llm.port import (
-    Message,
-    TextBlock,
-    ToolUseBlock,
-    request_digest,
-    tool_input,
-)
+from guarantee_email_agent.llm.port import Message, TextBlock, ToolUseBlock, request_digest, tool_input
 from guarantee_email_agent.utils.errors import LLMError
 
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -12,13 +10,7 @@ from guarantee_email_agent.email.parsing.email import Email, Span
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.router import Situation, Topic
 from guarantee_email_agent.instructions.template import OfferedSentence, select_template
-from guarantee_email_agent.llm.prompts import (
-    choice_objection,
-    choice_request,
-    element_in,
-    is_triage,
-    triage_request,
-)
+from guarantee_email_agent.llm.prompts import choice_objection, choice_request, element_in, is_triage, triage_request
 
 VALID = Situation(False, "warranty", "one", "valid")
 

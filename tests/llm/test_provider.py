@@ -1,7 +1,5 @@
 """What a model that fails does to the calls after it, over the real SDK and a socket."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import AsyncIterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """One limiter and many calls, in virtual time."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
@@ -11,12 +9,7 @@ from typing import Any
 import pytest
 from virtual_time import VirtualClock, run_in_virtual_time
 
-from guarantee_email_agent.llm.rate_limit import (
-    MAX_PAUSE_S,
-    Permit,
-    RateLimiter,
-    retry_after_s,
-)
+from guarantee_email_agent.llm.rate_limit import MAX_PAUSE_S, Permit, RateLimiter, retry_after_s
 from guarantee_email_agent.utils.clock import SkippingClock, counted_waits
 from guarantee_email_agent.utils.errors import LLMError
 

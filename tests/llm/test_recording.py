@@ -1,7 +1,5 @@
 """Exchanges on disk: what is kept, to which requests it is given back, and what is said where it is not."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """What all our servers do alike, and tell of their arguments, asked by the official SDK's client in memory."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import threading

@@ -1,7 +1,5 @@
 """The mail server: over a Maildir in memory, and over IMAP as a program."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import email

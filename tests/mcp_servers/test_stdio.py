@@ -1,7 +1,5 @@
 """A server as a program: its command line, then lines in and lines out."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import signal

@@ -1,7 +1,5 @@
 """Our servers as clients for TypeScript see them: the official SDK, and the Inspector's command line."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

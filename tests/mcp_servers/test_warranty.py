@@ -1,7 +1,5 @@
 """The warranty server as a program, asked by the official SDK's client."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Mails for a person are known by what they resemble; no text below is one that the classifier was trained on."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

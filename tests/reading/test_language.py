@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from guarantee_email_agent.reading.language import Language, read_language

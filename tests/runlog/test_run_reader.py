@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import sqlite3
 import zlib
 from pathlib import Path

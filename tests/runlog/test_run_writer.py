@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 import signal
 import sqlite3
@@ -16,6 +14,8 @@ from guarantee_email_agent.runlog.database import RunOwners, StoreError
 from guarantee_email_agent.runlog.records import Check, Input, InputSet, SuiteKey, Usage
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.run_writer import RunEnd, RunWriter
+from guarantee_email_agent.runlog.views.html_report import as_html
+from guarantee_email_agent.runlog.views.stored_report import stored_report
 
 END = RunEnd("passed", 0, "2026-01-18T10:00:01Z", 1.5, ("0123abc", True))
 
@@ -128,6 +128,9 @@ os.kill(os.getpid(), signal.SIGKILL)
         killed = store.find_run("last")
         assert (killed.outcome, killed.exit_code, killed.total, killed.passed) == ("interrupted", None, 1, 1)
         assert store.last_interrupted(killed.key) == killed
+        report = stored_report(store, killed)
+    assert (killed.duration_s, report.summary["duration_s"]) == (None, None)
+    assert "duration not known" in as_html(report).decode()
     runs.write(2, [])
     with RunStore(runs.file) as store:
         killed = store.find_run(killed.id)

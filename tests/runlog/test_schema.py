@@ -1,7 +1,5 @@
 """A store that an earlier version wrote is brought up to date, whole or not at all; nothing of it is lost."""
 
-from __future__ import annotations
-
 import signal
 import sqlite3
 import subprocess

@@ -1,7 +1,5 @@
 """Repetitions, counts by category and language, the gate, and which mails the agent answers or leaves."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A running embedded sandbox, shared by the tests of one module, and others with small limits."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing

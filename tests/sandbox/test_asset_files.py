@@ -1,7 +1,5 @@
 """A task's assets: what comes along, and what a stranger's folder may not bring in."""
 
-from __future__ import annotations
-
 import os
 import socket
 import threading

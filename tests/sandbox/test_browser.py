@@ -1,7 +1,5 @@
 """The browser endpoints, with the browser of this machine and a page on the sandbox's own loopback."""
 
-from __future__ import annotations
-
 import shutil
 from typing import Any
 

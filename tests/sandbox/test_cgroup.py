@@ -1,7 +1,5 @@
 """Cgroups of sandboxes: a hierarchy of the kernel's where there is one, and folders that look like one with limits."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import subprocess

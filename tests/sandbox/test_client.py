@@ -1,7 +1,5 @@
 """Our own client: one clear error for whatever goes wrong."""
 
-from __future__ import annotations
-
 import pytest
 from running_sandbox import Box
 

@@ -1,7 +1,5 @@
 """What a compose file may hold that a stranger wrote, and how it is confined."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Whose a connection is: the user that made it, and nobody where that is not sure."""
 
-from __future__ import annotations
-
 import os
 import socket
 import struct

@@ -1,7 +1,5 @@
 """Sandboxes in containers, with a `docker` that writes down what it is asked and serves the API itself."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

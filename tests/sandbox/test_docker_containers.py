@@ -1,7 +1,5 @@
 """Sandboxes in containers of a real Docker engine, with images that are built from nothing."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 import urllib.request

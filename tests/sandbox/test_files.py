@@ -1,7 +1,5 @@
 """The file endpoints, through the client that judges use."""
 
-from __future__ import annotations
-
 import base64
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What an agent sees of the machine: its programs, and no judge, no record and nothing of our home among them."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

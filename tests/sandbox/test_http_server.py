@@ -1,7 +1,5 @@
 """The HTTP front: whom it answers, and what it takes."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

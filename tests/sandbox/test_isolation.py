@@ -1,7 +1,5 @@
 """What a hostile agent tries: nothing but its own sandbox is affected, and that one still answers where it can."""
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What a task may ask of its sandbox, and how one is opened."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from pathlib import Path

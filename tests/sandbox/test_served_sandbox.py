@@ -1,7 +1,5 @@
 """The life of a sandbox without a container, isolated or not: start, what it looks like from inside, end."""
 
-from __future__ import annotations
-
 import os
 import socket
 import sys

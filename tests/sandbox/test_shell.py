@@ -1,7 +1,5 @@
 """Shell sessions and programs, through the client that judges use."""
 
-from __future__ import annotations
-
 import os
 import shutil
 

@@ -1,7 +1,5 @@
 """The limits for a user without rights: where the tests run as root, a process of another user starts the sandbox."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

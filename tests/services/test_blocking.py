@@ -1,7 +1,5 @@
 """Calls of services that block, whose threads wait for events."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json

@@ -1,7 +1,5 @@
 """How a failed call is classified by its message, its codes, or what the server declares."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What of a service's answer is believed, by the form of each fact."""
 
-from __future__ import annotations
-
 from datetime import date
 
 import pytest

@@ -1,7 +1,5 @@
 """From the configuration of a look-up to its description."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

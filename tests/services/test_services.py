@@ -1,7 +1,5 @@
 """The clients of a configuration, where their files are missing and where a service hangs."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from dataclasses import replace
@@ -30,7 +28,7 @@ CONFIG = Config(
 @pytest.mark.parametrize(
     ("service", "message"),
     [
-        ("warranty", "warranties.file: /nowhere/w.csv: cannot be read"),
+        ("warranty_api", "warranties.file: /nowhere/w.csv: cannot be read"),
         ("ticketing", "tickets.database: /nowhere/t.db: the folder /nowhere "),
         ("mail", "mailbox.maildir: "),
     ],
@@ -38,7 +36,7 @@ CONFIG = Config(
 async def test_a_missing_file_is_named_with_its_setting(service: str, message: str) -> None:
     services = create_services(CONFIG, SystemClock())
     with pytest.raises(IntegrationError) as caught:
-        await getattr(services, service).test_connection()
+        await {"mail": services.mail, "ticketing": services.ticketing, **services.look_ups}[service].test_connection()
     assert caught.value.message.startswith(message)
     assert "/nowhere" in caught.value.message
     await services.close()

@@ -1,7 +1,5 @@
 """What the tickets' database keeps, and what happens where it cannot."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import stat

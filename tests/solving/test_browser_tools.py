@@ -1,7 +1,5 @@
 """The browser's tools with the browser of this machine, in a sandbox that runs."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The tools against a sandbox's HTTP API."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

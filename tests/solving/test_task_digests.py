@@ -1,7 +1,5 @@
 """What of a task outdates an earlier run of it, and what its verdict."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What an agent may do wrong with a tool, and what it is text."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

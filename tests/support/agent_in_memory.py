@@ -1,7 +1,5 @@
 """One worker on its mailbox and its ledger, both of which a test sees into."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from collections.abc import Callable

@@ -1,14 +1,11 @@
 """Pages in a real browser, from disk or from a server: scripts run, sizes and colour schemes set, pictures taken."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -101,8 +98,8 @@ def browser_program() -> str | None:
     return next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
-@contextmanager
-def running_browser() -> Iterator[Browser]:
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
     """A headless browser with an empty page."""
     program = browser_program()
     assert program is not None

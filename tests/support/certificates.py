@@ -1,7 +1,5 @@
 """Certificates for servers on loopback, made by the `openssl` program."""
 
-from __future__ import annotations
-
 import ssl
 import subprocess
 from pathlib import Path

@@ -3,16 +3,15 @@
 Most tests ask for no start of their own: their process is a fork of one that has loaded everything already.
 """
 
-from __future__ import annotations
-
 import atexit
+import codecs
 import json
 import os
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import IO, Any
@@ -160,3 +159,17 @@ def suite(tmp_path: Path) -> WriteSuite:
         return folder.folder
 
     return write
+
+
+def read_terminal(ours: int) -> Iterator[str]:
+    """What a program writes to a terminal, piece by piece until it ends; closes our side."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    while True:
+        try:
+            piece = os.read(ours, 65536)
+        except OSError:  # the other side is closed
+            piece = b""
+        if not piece:
+            os.close(ours)
+            return
+        yield decoder.decode(piece)

@@ -1,7 +1,5 @@
 """A small company's support desk in a folder, and agents that work there: real processes over real files."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

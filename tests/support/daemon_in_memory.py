@@ -1,7 +1,5 @@
 """A daemon on its mailbox and warranty system, and who observes it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Coroutine
 from dataclasses import replace
@@ -24,7 +22,7 @@ class Observed(Standing):
     """Keeps what it was before."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(stuck_s=0.05)
         self.lists: list[tuple[int, float | None]] = []
         self.results: list[WorkResult] = []
         self.down: list[list[str]] = []

@@ -1,7 +1,5 @@
 """A Docker engine of our own for one test, and tasks whose image is built from nothing but a static program."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

@@ -1,7 +1,5 @@
 """An executor whose workers know nothing of this process but what was sent."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable, Generator, Iterable
 from typing import Any

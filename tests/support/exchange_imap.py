@@ -3,8 +3,6 @@
 It keeps the system flags alone, and has MOVE and UIDPLUS, but neither CONDSTORE nor SPECIAL-USE; a keyword is refused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -1,7 +1,5 @@
 """A folder of scenarios whose evaluations are kept in a run store beside it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path

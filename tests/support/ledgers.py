@@ -1,7 +1,5 @@
 """What the tests of the ledger share: a mail and its claim, and every write under a claim."""
 
-from __future__ import annotations
-
 from guarantee_email_agent.config.settings import ReplyLimits
 from guarantee_email_agent.ledger.ledger import Claim, Ledger
 from guarantee_email_agent.ledger.mail_state import Done
@@ -37,6 +35,20 @@ def claimed(ledger: Ledger, owner: str = "one:1", mail: str = MAIL, location: st
     claim = ledger.claim(mail, location_key=location, owner=owner, lease_s=LEASE_S)
     assert isinstance(claim, Claim)
     return claim
+
+
+def mail(number: int) -> str:
+    """The key of a mail."""
+    return f"{number:032x}"
+
+
+def reply_to(number: int) -> str:
+    """The Message-ID of our reply to it."""
+    return f"<reply-{mail(number)}@example.com>"
+
+
+def claim_mail(ledger: Ledger, number: int) -> Claim:
+    return claimed(ledger, mail=mail(number), location=mail(number))
 
 
 def reopen(ledger: Ledger, location: str, *, listed_at: float) -> bool:

@@ -1,7 +1,5 @@
 """A folder with a few scenarios, and the program that evaluates them against a server in place of the API."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path
@@ -50,3 +48,8 @@ class LiveDesk:
 
     def recorded(self) -> list[Path]:
         return sorted(path for path in self.recordings.rglob("*") if path.is_file())
+
+
+@pytest.fixture
+def desk(tmp_path: Path, server: MessagesServer) -> LiveDesk:
+    return LiveDesk(tmp_path, server)

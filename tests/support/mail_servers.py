@@ -6,8 +6,6 @@ address of any domain into one mailbox of all customers. Nothing can leave the m
 Postfix can be started by root only.
 """
 
-from __future__ import annotations
-
 import contextlib
 import imaplib
 import os

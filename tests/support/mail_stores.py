@@ -1,7 +1,5 @@
 """What the tests of a Maildir and of an IMAP mailbox ask alike."""
 
-from __future__ import annotations
-
 import email
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager

@@ -1,7 +1,5 @@
 """A mailbox that is a dictionary, so that what goes wrong with it can be chosen call by call; and an agent on it."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import Counter, defaultdict
@@ -23,6 +21,7 @@ from guarantee_email_agent.services.ports import (
     InboxEntry,
     InboxFilter,
     MailMark,
+    MarkedMail,
     Reply,
     SentState,
 )
@@ -142,6 +141,14 @@ class MailboxInMemory:
             raise integration_error("mail_not_found")
         self.marks[mail_id] = outcome
 
+    async def list_mails(self) -> list[MarkedMail]:
+        await self._call("list_mails")
+        return [MarkedMail(name, self.marks.get(name)) for name in self.mails]
+
+    async def unmark(self, mail_id: str) -> None:
+        await self._call("unmark")
+        self.marks.pop(mail_id, None)
+
     async def wait_for_mail(self, timeout_s: float) -> bool:
         await asyncio.sleep(timeout_s)
         return False
@@ -175,7 +182,7 @@ class Warranties:
         self.calls = 0
         self.held_back_s = 0.0  # as if a rate limit had held a call back for so long
 
-    async def check_warranty(self, serial_number: str) -> Mapping[str, Any]:
+    async def look_up(self, number: str) -> Mapping[str, Any]:
         self.calls += 1
         count_wait(self.held_back_s)
         if self.hangs:
@@ -207,7 +214,7 @@ def worker_on(mailbox: MailboxInMemory, ledger: Ledger, warranties: Warranties, 
     """An agent that answers offline; its retries of one call take no time."""
     processor = EmailProcessor(
         mail=mailbox,
-        warranty=warranties,
+        look_ups={"warranty_api": warranties},
         ticketing=tickets,
         llm=shipped_interpreter(),
         instructions=InstructionFiles(INSTRUCTIONS / "main.md", INSTRUCTIONS / "scenarios"),

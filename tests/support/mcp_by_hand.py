@@ -1,7 +1,5 @@
 """Programs that speak MCP with nothing but the standard library, for agents under test."""
 
-from __future__ import annotations
-
 import json
 import sys
 import textwrap

@@ -1,7 +1,5 @@
 """Our servers under the SDK's own client, in memory or as programs, and what their failing calls raise."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Sessions with real server processes, and what their failing calls raise."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

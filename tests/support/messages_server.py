@@ -4,19 +4,17 @@ Its answers are the instruction interpreter's unless a test sets others, so that
 reliable model behind the real SDK and a real socket.
 """
 
-from __future__ import annotations
-
 import json
 import socket
 import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import pytest
 from shipped_instructions import shipped_interpreter
 
 from guarantee_email_agent.config.settings import Config, Llm, Secrets
@@ -169,14 +167,13 @@ class MessagesServer:
             self._at_once -= 1
 
 
-@contextmanager
-def running_messages_server() -> Iterator[MessagesServer]:
+@pytest.fixture
+def server() -> Iterator[MessagesServer]:
+    """Gives honest answers unless a test sets `replies`."""
     server = MessagesServer()
     server.start()
-    try:
-        yield server
-    finally:
-        server.stop()
+    yield server
+    server.stop()
 
 
 def _handler(server: MessagesServer) -> type[BaseHTTPRequestHandler]:

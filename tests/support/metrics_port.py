@@ -1,7 +1,5 @@
 """A port for a test's own agent, and what is answered there."""
 
-from __future__ import annotations
-
 import socket
 import urllib.error
 import urllib.request

@@ -1,9 +1,7 @@
 """The agent between its mocks, as an evaluation has it, for single mails."""
 
-from __future__ import annotations
-
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +12,7 @@ from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSett
 from guarantee_email_agent.eval.mocks import create_mock_clients
 from guarantee_email_agent.eval.models import EvalEmail, EvalExpectedOutput, EvalInput, EvalTestCase
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
-from guarantee_email_agent.services.ports import ReplyHistory
+from guarantee_email_agent.services.ports import Admission, Limit, ReplyHistory, Thread
 from guarantee_email_agent.utils.clock import SkippingClock
 
 VALID: Mapping[str, Any] = {"status": "valid", "expiration_date": "2031-02-03", "coverage": "full"}
@@ -33,6 +31,22 @@ def case(**mock_responses: Mapping[str, Any]) -> EvalTestCase:
 
 
 @dataclass
+class History:
+    """Knows one thread, and says the limit it is given."""
+
+    thread: Thread | None = None
+    limit: Limit | None = None
+    admissions: list[Admission] = field(default_factory=list)
+
+    async def find_thread(self, reply_message_ids: Sequence[str]) -> Thread | None:
+        return self.thread if self.thread and self.thread.reply_message_id in reply_message_ids else None
+
+    async def admit(self, admission: Admission) -> Limit | None:
+        self.admissions.append(admission)
+        return self.limit
+
+
+@dataclass
 class Desk:
     """The agent between its mocks, with the order in which things reached them."""
 
@@ -48,7 +62,7 @@ class Desk:
     def processor(self) -> EmailProcessor:
         return EmailProcessor(
             mail=self.mocks["gmail"],
-            warranty=self.mocks["warranty"],
+            look_ups={"warranty_api": self.mocks["warranty"]},
             ticketing=self.mocks["ticketing"],
             llm=self.mocks["anthropic"],
             instructions=self.instructions,

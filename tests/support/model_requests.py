@@ -1,7 +1,5 @@
 """The two requests that the agent makes of a mail, as a model gets them."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

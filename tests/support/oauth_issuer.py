@@ -1,7 +1,5 @@
 """An issuer of OAuth 2.0 tokens on loopback, as real ones behave on good days and on bad ones."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import hashlib

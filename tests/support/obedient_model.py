@@ -1,7 +1,5 @@
 """A language model that does what the attacker in a mail wants, as far as a request's tool lets it."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Spans by hand, as OTLP's JSON has them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Whether a process still runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

@@ -1,7 +1,5 @@
 """A model that answers rubrics as a test says, and one question asked of it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from pathlib import Path

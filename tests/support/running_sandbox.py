@@ -1,7 +1,5 @@
 """Sandboxes that run, each with the client that judges use, and ours."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

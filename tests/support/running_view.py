@@ -1,7 +1,5 @@
 """`view` as a process of its own."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence

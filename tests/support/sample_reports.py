@@ -1,7 +1,5 @@
 """Reports of runs to be shown: a small one with everything in it, what strangers may write, and large ones."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, NamedTuple
 

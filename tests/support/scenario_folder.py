@@ -1,7 +1,5 @@
 """A folder of scenarios under test, and its evaluation in this process."""
 
-from __future__ import annotations
-
 import io
 import json
 import shutil

@@ -1,7 +1,5 @@
 """A stream that says it is a terminal."""
 
-from __future__ import annotations
-
 import io
 
 

@@ -1,7 +1,5 @@
 """A language model whose answers a test writes down."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

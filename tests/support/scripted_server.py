@@ -1,7 +1,5 @@
 """A server on loopback that says what a test tells it to: for answers that no real server can be made to give."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import ssl

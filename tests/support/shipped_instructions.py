@@ -1,7 +1,5 @@
 """The instruction files as they are shipped, and copies of them that a test may spoil."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A file system of a few kilobytes, for programs that are to find it full or read-only."""
 
-from __future__ import annotations
-
 import functools
 import os
 import shlex

@@ -1,13 +1,11 @@
 """A support desk in a folder as the commands for a running agent find it: configuration, Maildir, and a ledger."""
 
-from __future__ import annotations
-
 import json
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from guarantee_email_agent.agent.identity_key import identity_key, key_of_location, mailbox_name
+from guarantee_email_agent.agent.identity_key import identity_key, key_of_location, key_of_mailbox, mailbox_name
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.ledger.ledger import Claim, Ledger
@@ -46,7 +44,8 @@ class SteeredDesk:
         return key_of_location(mailbox_name(self.config), name, identity_key(self.config))
 
     def claim(self, ledger: Ledger, name: str, owner: str = "elsewhere:1") -> Claim:
-        claim = ledger.claim(self.location(name), location_key=self.location(name), owner=owner, lease_s=180)
+        place, mailbox_key = self.location(name), key_of_mailbox(mailbox_name(self.config), identity_key(self.config))
+        claim = ledger.claim(place, location_key=place, owner=owner, lease_s=180, mailbox_key=mailbox_key)
         assert isinstance(claim, Claim)
         return claim
 

@@ -1,7 +1,5 @@
 """A run store with runs in it, as commands would write them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path

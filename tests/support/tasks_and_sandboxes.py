@@ -1,7 +1,5 @@
 """Fixtures for tasks: task directories, a sandbox that is the HTTP API over a folder, and what agents are made with."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

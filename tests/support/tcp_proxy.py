@@ -1,7 +1,5 @@
 """A proxy on loopback that cuts connections: what a network does, at the moment that a test chooses."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

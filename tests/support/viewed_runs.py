@@ -1,7 +1,5 @@
 """The pages of `view` over a run store, asked without a network."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any

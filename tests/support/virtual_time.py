@@ -1,7 +1,5 @@
 """An event loop in which no time passes but what its tasks sleep, so that minutes of waiting take no time."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar

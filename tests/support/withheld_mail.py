@@ -1,7 +1,5 @@
 """An IMAP server that does not hand out some of its mails, for a `TcpProxy` in front of one."""
 
-from __future__ import annotations
-
 import re
 from typing import Final, Literal
 

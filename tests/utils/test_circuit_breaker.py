@@ -1,7 +1,5 @@
 """When the breaker opens, what it lets through, what closes it, and which errors are the service's."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress

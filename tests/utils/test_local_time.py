@@ -1,7 +1,5 @@
 """Times as people read them, also on the days on which clocks change."""
 
-from __future__ import annotations
-
 from datetime import date, time
 
 import pytest

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import io
 import json
 import logging
@@ -8,12 +6,7 @@ from pathlib import Path
 import pytest
 
 from guarantee_email_agent.utils.errors import ConfigurationError
-from guarantee_email_agent.utils.logging import (
-    ROOT,
-    add_log_fields,
-    configure_logging,
-    log_fields,
-)
+from guarantee_email_agent.utils.logging import ROOT, add_log_fields, configure_logging, log_fields
 
 logger = logging.getLogger(f"{ROOT}.somewhere")
 

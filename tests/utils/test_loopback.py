@@ -1,7 +1,5 @@
 """The socket that servers listen on, and which hosts are this machine."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 

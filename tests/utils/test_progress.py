@@ -1,7 +1,5 @@
 """How far a run has come: on a terminal, without one, and where the stream fails."""
 
-from __future__ import annotations
-
 import io
 import os
 import pty

@@ -1,7 +1,5 @@
 """Labelling in the browser: what is shown, what is saved, and who may send a form."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

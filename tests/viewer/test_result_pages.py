@@ -1,7 +1,5 @@
 """One result from mail to checks with its history, and two runs side by side."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -34,11 +32,6 @@ TRACE = {
     ],
 }
 PAGE = "/runs/last/results/valid_warranty_001"
-
-
-@pytest.fixture
-def pages(runs: StoredRuns) -> ViewedRuns:
-    return ViewedRuns(runs.file)
 
 
 def scenario(verdict: Any = "passed", **changes: Any) -> Any:

@@ -1,20 +1,12 @@
 """The list of runs, and one run with its results."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
-import pytest
 from stored_runs import StoredRuns, result
 from viewed_runs import Page, ViewedRuns
 
 from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.runlog.run_writer import RunEnd
-
-
-@pytest.fixture
-def pages(runs: StoredRuns) -> ViewedRuns:
-    return ViewedRuns(runs.file)
 
 
 def walk(pages: ViewedRuns, path: str, relation: str) -> Iterator[Page]:

@@ -1,12 +1,10 @@
 """The pages in a real browser: keyboard, roles, sizes, colours, and a run that goes on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from browser_pages import Browser, accessibility_violations, browser_program, running_browser
+from browser_pages import Browser, accessibility_violations, browser_program
 from running_view import RunningView, running_view
 from stored_runs import StoredRuns, result
 
@@ -52,12 +50,6 @@ def scenario(position: int, verdict: Any = "passed", *, text: str = "Hello", **c
         "judgement": {"checks": listed},
     }
     return result(position, verdict, **values | changes)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with running_browser() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

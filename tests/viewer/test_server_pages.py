@@ -1,7 +1,5 @@
 """Addresses that lead nowhere, and a store that changes while its pages are read."""
 
-from __future__ import annotations
-
 import sqlite3
 from pathlib import Path
 
@@ -17,11 +15,6 @@ def runs(tmp_path: Path) -> StoredRuns:
     runs = StoredRuns(tmp_path / "runs.db")
     runs.write(1, [result(1)])
     return runs
-
-
-@pytest.fixture
-def pages(runs: StoredRuns) -> ViewedRuns:
-    return ViewedRuns(runs.file)
 
 
 @pytest.mark.parametrize(
@@ -56,8 +49,7 @@ def test_a_name_leads_to_its_pages_whatever_it_holds(runs: StoredRuns, pages: Vi
 
 
 @pytest.mark.parametrize(
-    "query",
-    ["page=x", "page=-1", "page=99999999999999999999", "outcome=great", "suite=" + "x" * 1000],
+    "query", ["page=x", "page=-1", "page=99999999999999999999", "outcome=great", "suite=" + "x" * 1000]
 )
 def test_an_address_that_asks_for_nonsense_is_told_so(pages: ViewedRuns, query: str) -> None:
     page = pages.get(f"/?{query}")

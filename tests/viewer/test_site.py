@@ -1,7 +1,5 @@
 """Addresses, and how values are written on pages."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager, suppress
 from itertools import count
 from typing import Any, Final, cast
 
-from guarantee_email_agent.agent.health import LoopWatchdog
 from guarantee_email_agent.agent.identity_key import key_of_location, key_of_mailbox
 from guarantee_email_agent.agent.inbox import MAX_LISTED, answer_since, count_inbox, inbox_filter
 from guarantee_email_agent.agent.mail_outcome import Disposition, WorkResult
@@ -50,8 +49,8 @@ class Daemon:
 
     stop: once it is set, no mail is started. answer_since: when the oldest mail that is answered may have come, in
     seconds since 1970. require_ours: asked every OWNER_CHECK_S; raises ConfigurationError once the mailbox is served
-    with another ledger, which ends the agent. watchdog: of this loop.
-    first_start: reads that of the ledger anew, where `answer_since` is that one.
+    with another ledger, which ends the agent. first_start: reads that of the ledger anew, where `answer_since` is that
+    one.
     """
 
     def __init__(
@@ -62,7 +61,6 @@ class Daemon:
         standing: Standing | None = None,
         answer_since: float = 0.0,
         require_ours: Callable[[], Awaitable[None]] | None = None,
-        watchdog: LoopWatchdog | None = None,
         first_start: Callable[[], float] | None = None,
     ) -> None:
         self.worker = worker
@@ -70,7 +68,6 @@ class Daemon:
         self._clock, self._stop = clock, stop
         self.standing = standing or Standing()
         self._counted = 0  # mails that waited at the last count, and those that had ended by then
-        self._watchdog = watchdog or LoopWatchdog(clock)
         self.answer_since = answer_since
         self._require_ours, self._first_start = require_ours, first_start
         self._owner_error: IntegrationError | None = None  # why nobody can tell whose mailbox it is
@@ -205,9 +202,7 @@ class Daemon:
             is_new = location_keys[entry.id] not in known.seen
             self._start(entry.id, self._work(entry, listed_at, is_new=is_new))
             started += 1
-        if known.unlisted:
-            await self._settle_unlisted(known.unlisted, now)
-        return started
+        return started + await self._settle_unlisted(known.unlisted, now)
 
     def _start(self, mail_id: str, work: Coroutine[Any, Any, None]) -> None:
         self.queue.start(mail_id)
@@ -230,8 +225,9 @@ class Daemon:
             )
         self.answer_since, self._told_of_first_start = since, True
 
-    async def _settle_unlisted(self, places: AbstractSet[str], now: float) -> None:
-        """A person may have dealt with these mails since their last try, or they grew too old."""
+    async def _settle_unlisted(self, places: AbstractSet[str], now: float) -> int:
+        """A person may have dealt with these mails since their last try, or gave them back, or they grew too old."""
+        started = 0
         working = set(map(self._location_key, self.queue.in_state("working")))
         taken = {self._location_key(mail): mail for mail in self.queue.in_state("taken")}
         for place in sorted(places - working):
@@ -240,6 +236,8 @@ class Daemon:
             if not await self._may_start():
                 break
             self._start(place, self._settle(place, taken.get(place)))
+            started += 1
+        return started
 
     def _look_over(self, entries: Sequence[InboxEntry], limit: int, now: float) -> None:
         """How many mails wait, by the last count where a list is full, and since when.
@@ -358,7 +356,7 @@ class Daemon:
 
         Raises ConfigurationError once the mailbox is served with another ledger.
         """
-        self._watchdog.beat(timeout_s or 0.0)
+        self.standing.beat(timeout_s or 0.0)
         begun = [asyncio.create_task(event) for event in events]
         try:
             pending = {self._stopped, self._owner_watch, *begun, *tasks}
@@ -366,7 +364,7 @@ class Daemon:
             if self._owner_watch.done():
                 self._owner_watch.result()
         finally:
-            self._watchdog.beat()
+            self.standing.beat()
             for task in begun:
                 task.cancel()
             if begun:

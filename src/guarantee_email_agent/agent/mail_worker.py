@@ -34,6 +34,7 @@ from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.ledger.ledger import Claim, LeaseLostError, Ledger, OpenMails
 from guarantee_email_agent.ledger.mail_state import Busy, Done, Free, InboxState, Waiting
+from guarantee_email_agent.ledger.tables import RELEASED
 from guarantee_email_agent.llm.usage import MeteredModel
 from guarantee_email_agent.services.ports import DraftState, InboxEntry, Mailbox, MailMark, SentState
 from guarantee_email_agent.utils.clock import counted_waits
@@ -45,6 +46,9 @@ logger = logging.getLogger(__name__)
 
 NEIGHBOUR_CHECK_S = 5.0
 """How often an agent on the same machine is looked after while it works on a mail that we were to process."""
+
+SETTLE_S: Final = 30.0
+"""Seconds after which a call that was cut short has had its effect, or never will."""
 
 LARGE_BYTES = 2_000_000
 """Parsing takes fifteen times the size of a mail, so larger ones are processed one at a time."""
@@ -96,17 +100,18 @@ class MailWorker:
         return await self._result_of(self._work(entry, listed_at, is_new=is_new), entry)
 
     async def inbox(self, location_keys: Sequence[str], listed_at: float, *, is_complete: bool) -> InboxState:
-        """What the ledger knows of an inbox that was listed, and where it is complete of what is not in the list."""
+        """What the ledger knows of an inbox that was listed, and of what is not in the list."""
         key = key_of_mailbox(self.mailbox_name, self.processor.identity_key)
         settled = (NOT_WAITING, OTHER_MODE) if self._observes else (NOT_WAITING,)
-        left = OpenMails(key, settled, listed_at) if is_complete else None
+        left = OpenMails(key, settled, listed_at, is_complete)
         return await asyncio.to_thread(self.ledger.inbox, location_keys, left)
 
     async def settle(self, location_key: str, mail_id: str | None) -> WorkResult:
         """End what was left open of a mail that is no longer listed: a person deals with it, or took it away.
 
         A reply that may have left is looked for; else the mail is with people, unless it comes back. A result of
-        `busy`, `waiting` or `outage` asks for another call. mail_id: None where nobody remembers it.
+        `busy`, `waiting` or `outage` asks for another call. mail_id: None where nobody remembers it. Of one that a
+        person gave back only the mark is taken off, so that it is listed.
         """
         entry = InboxEntry(mail_id or location_key[:12], 0)
         return await self._result_of(self._settle(entry, location_key, is_known=mail_id is not None), entry)
@@ -149,7 +154,9 @@ class MailWorker:
                 return replace(await self._resume(entry, location_key, claim, listed_at), mail_key=key)
             return await self._holding(entry, claim, self._work_on_claim(entry, claim, mail))
 
-    async def _claim(self, mail_key: str, location_key: str) -> Claim | Busy | Waiting | Done:
+    async def _claim(
+        self, mail_key: str, location_key: str, *, to_unmark: bool = False
+    ) -> Claim | Busy | Waiting | Done:
         mailbox_key = key_of_mailbox(self.mailbox_name, self.processor.identity_key)
         return await asyncio.to_thread(
             self.ledger.claim,
@@ -158,20 +165,60 @@ class MailWorker:
             owner=self.owner,
             lease_s=self.lease_s,
             mailbox_key=mailbox_key,
+            to_unmark=to_unmark,
         )
 
     async def _settle(self, entry: InboxEntry, location_key: str, *, is_known: bool) -> WorkResult:
         state = await asyncio.to_thread(self.ledger.state, location_key)
         if isinstance(state, Busy | Waiting):
             return WorkResult("busy" if isinstance(state, Busy) else "waiting", state.retry_in_s)
-        if not isinstance(state, Free) or state.marked:
-            return WorkResult("gone")  # it has ended, or its mark is still to be taken off by whoever released it
+        if not isinstance(state, Free) or (state.to_unmark and self._observes):
+            return WorkResult("gone")  # it has ended, or who only looks is to set it free
+        if state.to_unmark:
+            return await self._take_mark_off(entry, location_key, state.mail_key)
         if is_known and await self.mailbox.is_waiting(entry.id, self.settings.skip_seen):
             return WorkResult("gone")  # the list was out of date
         claim = await self._claim(state.mail_key, location_key)
         if not isinstance(claim, Claim):  # another agent was faster
             return WorkResult("busy", NEIGHBOUR_CHECK_S)
         return await self._holding(entry, claim, self._settle_claim(entry, claim))
+
+    async def _take_mark_off(self, entry: InboxEntry, location_key: str, mail_key: str) -> WorkResult:
+        places = await asyncio.to_thread(self.ledger.places, mail_key)
+        try:
+            listed = await self.mailbox.list_mails()
+        except IntegrationError as error:
+            if error.code != "mail_unsupported":
+                raise
+            logger.warning("Email %s was given back. Take its mark off in the mailbox: its server cannot", entry.id)
+            listed = []
+        key = self.processor.identity_key
+        found = [mail.id for mail in listed if key_of_location(self.mailbox_name, mail.id, key) in places]
+        claim: Claim | Busy | Waiting | Done | None = None
+        try:
+            async with asyncio.timeout(self.settings.mail_budget_s):  # after which it may be another agent's
+                claim = await self._claim(mail_key, location_key, to_unmark=True)
+                if not isinstance(claim, Claim):  # another agent was faster
+                    return WorkResult("busy", NEIGHBOUR_CHECK_S)
+                for mail_id in found:
+                    await self._unmark(mail_id)
+        except BaseException as error:
+            if isinstance(claim, Claim):  # what was begun may take its effect yet
+                with suppress(AgentError):
+                    await self._outcomes.release(claim, RELEASED, SETTLE_S, counts=False)
+            if isinstance(error, TimeoutError):
+                return WorkResult("busy", SETTLE_S)
+            raise
+        await asyncio.to_thread(self.ledger.unmarked, claim)
+        logger.info("Email %s was given back: its mark is off", entry.id)
+        return WorkResult("gone")
+
+    async def _unmark(self, mail_id: str) -> None:
+        try:
+            await self.mailbox.unmark(mail_id)
+        except IntegrationError as error:
+            if error.code != MAIL_NOT_FOUND:  # somebody took it away meanwhile
+                raise
 
     async def _settle_claim(self, entry: InboxEntry, claim: Claim) -> WorkResult:
         if (result := await self._end_of_earlier_reply(entry, claim)) is not None:

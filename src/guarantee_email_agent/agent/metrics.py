@@ -19,10 +19,10 @@ from prometheus_client import (
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from guarantee_email_agent.agent.health import Health
 from guarantee_email_agent.agent.mail_outcome import WorkResult
-from guarantee_email_agent.agent.standing import LEDGER, MAILS, MODEL, TICKETING, WARRANTY_SYSTEM, Standing, wall_time
+from guarantee_email_agent.agent.standing import LEDGER, MAILS, MODEL, TICKETING, Standing, wall_time
 from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.services.ports import OUTCOMES, InboxEntry
 from guarantee_email_agent.utils.version import __version__
 
@@ -46,12 +46,12 @@ class Metrics(Collector):
     A figure that nobody knows yet is left out.
     """
 
-    def __init__(self, config: Config, health: Health, standing: Standing) -> None:
+    def __init__(self, config: Config, standing: Standing) -> None:
         # When each counter began: a second series for every one, which Prometheus ignores.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = registry = CollectorRegistry()
-        self._config, self._health, self._standing = config, health, standing
-        self._known = {LEDGER, MAILS, MODEL, TICKETING, WARRANTY_SYSTEM, *config.look_ups}
+        self._config, self._standing = config, standing
+        self._known = {LEDGER, MAILS, MODEL, TICKETING, WARRANTY.name, *config.look_ups}
         self._scenarios: set[str] = set()
         self._mails = Counter(
             "mails", "Mails by what became of them.", ("outcome", "scenario"), PREFIX, registry=registry
@@ -120,8 +120,8 @@ class Metrics(Collector):
         info = GaugeMetricFamily(f"{PREFIX}_info", "Always 1.", labels=("version", "mode", "llm"))
         info.add_metric((__version__, config.agent.mode, config.llm.provider), 1)
         yield info
-        yield _gauge("alive", "Whether the main loop gets round, as /healthz says.", self._health.stuck is None)
-        yield _gauge("ready", "Whether mail can be answered, as /readyz says.", not self._health.problems)
+        yield _gauge("alive", "Whether the main loop gets round, as /healthz says.", self._standing.stuck is None)
+        yield _gauge("ready", "Whether mail can be answered, as /readyz says.", not self._standing.problems)
         yield _gauge("mails_in_progress", "Mails that are worked on.", self._standing.in_progress)
         yield _gauge("concurrency", "Mails that may be worked on at a time.", config.agent.concurrency)
         if (limit := config.llm.max_cost_per_day) is not None:

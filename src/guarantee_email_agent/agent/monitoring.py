@@ -9,12 +9,12 @@ import os
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from typing import Any, Final
 
-from guarantee_email_agent.agent.health import Health, HealthLimits, LoopWatchdog
 from guarantee_email_agent.agent.mail_outcome import WorkResult
+from guarantee_email_agent.agent.mail_worker import lease_s
 from guarantee_email_agent.agent.process_identity import has_ended
 from guarantee_email_agent.agent.standing import Standing, wall_time
 from guarantee_email_agent.config.operation_settings import MetricsSettings
@@ -27,9 +27,6 @@ from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.loopback import is_loopback
 from guarantee_email_agent.utils.version import __version__
-
-if TYPE_CHECKING:
-    from guarantee_email_agent.agent.metrics import Metrics
 
 logger = logging.getLogger(__name__)
 
@@ -49,78 +46,89 @@ def notify_systemd(message: str) -> None:
             sender.sendto(message.encode(), address.replace("@", "\0", 1) if address[0] == "@" else address)
 
 
-class Monitoring:
-    """Watches a daemon for as long as it runs.
+CALLS_OF_A_ROUND: Final = 4
+"""Calls of the mail server between two beats of the main loop: list; or read a mail, look for proof, and mark it."""
 
-    standing, loop_watchdog: of the daemon and its main loop.
-    """
+MARGIN_S: Final = 60.0
+"""For everything that is no call: the ledger, a server that starts anew, a machine that is busy."""
 
-    def __init__(self, config: Config, clock: Clock, stop: asyncio.Event) -> None:
-        """stop: once it is set, no mail is started. Raises ConfigurationError where a package is missing."""
-        self.loop_watchdog = LoopWatchdog(clock)
-        self.standing = Standing.of(config, clock.monotonic)
-        self.health = Health(clock, self.loop_watchdog, HealthLimits.of(config), self.standing, stop.is_set)
-        self._settings = config.metrics
-        self._clock = clock
-        self._metrics: Metrics | None = None
-        if config.metrics.place is not None:
-            require_packages(config.metrics)
-            from guarantee_email_agent.agent.metrics import Metrics
 
-            self._metrics = Metrics(config, self.health, self.standing)
-
-    @asynccontextmanager
-    async def listening(self) -> AsyncIterator[None]:
-        """Answer where the settings say. Raises ConfigurationError for a place that cannot be had."""
-        if self._metrics is None or (place := self._settings.place) is None:
-            yield
-            return
-        from guarantee_email_agent.agent.monitoring_server import MonitoringServer
-
-        health = self.health
-        pages = {"/healthz": lambda: [health.stuck] if health.stuck else [], "/readyz": lambda: health.problems}
-        with _telling_of_place(*place):
-            server = MonitoringServer(*place, self._metrics.registry, pages, asyncio.get_running_loop())
-        logger.info("Metrics and health: %s", shown_place(*place))
-        if not is_loopback(place[0]):
-            logger.warning("Whoever reaches %s may read the metrics; let a firewall see to who does", place[0])
-        threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
-        try:
-            yield
-        finally:
-            await asyncio.to_thread(server.shutdown)
-            server.server_close()
-
-    async def put_off_watchdog(self) -> None:
-        """Tell systemd, where it watches, that the agent lives, for as long as the main loop gets round."""
-        watchdog_usec = os.environ.get("WATCHDOG_USEC", "")
-        while watchdog_usec.isdecimal() and int(watchdog_usec) > 0:
-            if (problem := self.health.stuck) is None:
-                notify_systemd("WATCHDOG=1")
-            else:
-                logger.error("The watchdog will end the agent: %s", problem)
-            await self._clock.sleep(int(watchdog_usec) / 2e6)
+def standing_of(config: Config, now: Callable[[], float], is_stopping: Callable[[], bool]) -> Standing:
+    """Of an agent that starts now; a slow service alone makes it neither stuck nor silent."""
+    agent, calls_s = config.agent, CALLS_OF_A_ROUND * config.agent.mail_timeout_s
+    return Standing(
+        config.look_ups,
+        templates=config.llm.when_down == "template",
+        now=now,
+        stuck_s=lease_s(agent.mail_budget_s, config.mailbox.copy_wait_s) + calls_s + MARGIN_S,
+        silent_s=agent.poll_interval_s + agent.mail_budget_s + calls_s + MARGIN_S,
+        is_stopping=is_stopping,
+    )
 
 
 @asynccontextmanager
-async def open_monitoring(
+async def in_background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Beside the block, and cancelled at its end."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@asynccontextmanager
+async def monitored(
     config: Config, clock: Clock, stop: asyncio.Event, *, listens: bool = True
-) -> AsyncIterator[Monitoring]:
-    """listens: whether it may be asked at `metrics`. Nobody asks a run that is over soon, and its port may be taken by
-    the agent that watches.
+) -> AsyncIterator[Standing]:
+    """How the daemon stands that runs in the block, told to systemd and at `metrics`.
+
+    stop: once it is set, no mail is started. listens: whether it may be asked. Nobody asks a run that is over soon, and
+    its port may be taken by the agent that watches.
 
     Raises ConfigurationError for a package or a port that cannot be had.
     """
-    monitoring = Monitoring(config, clock, stop)
-    async with AsyncExitStack() as stack:
-        if listens:
-            await stack.enter_async_context(monitoring.listening())
-        watchdog = asyncio.create_task(monitoring.put_off_watchdog())
-        try:
-            yield monitoring
-        finally:
-            watchdog.cancel()
-            await asyncio.gather(watchdog, return_exceptions=True)
+    standing = standing_of(config, clock.monotonic, stop.is_set)
+    require_packages(config.metrics)
+    async with (
+        _listening(config, standing) if listens else nullcontext(),
+        in_background(put_off_watchdog(standing, clock)),
+    ):
+        yield standing
+
+
+@asynccontextmanager
+async def _listening(config: Config, standing: Standing) -> AsyncIterator[None]:
+    if (place := config.metrics.place) is None:
+        yield
+        return
+    from guarantee_email_agent.agent.metrics import Metrics
+    from guarantee_email_agent.agent.monitoring_server import MonitoringServer
+
+    pages = {"/healthz": lambda: [standing.stuck] if standing.stuck else [], "/readyz": lambda: standing.problems}
+    registry = Metrics(config, standing).registry
+    with _telling_of_place(*place):
+        server = MonitoringServer(*place, registry, pages, asyncio.get_running_loop())
+    logger.info("Metrics and health: %s", shown_place(*place))
+    if not is_loopback(place[0]):
+        logger.warning("Whoever reaches %s may read the metrics; let a firewall see to who does", place[0])
+    threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(server.shutdown)
+        server.server_close()
+
+
+async def put_off_watchdog(standing: Standing, clock: Clock) -> None:
+    """Tell systemd, where it watches, that the agent lives, for as long as the main loop gets round."""
+    watchdog_usec = os.environ.get("WATCHDOG_USEC", "")
+    while watchdog_usec.isdecimal() and int(watchdog_usec) > 0:
+        if (problem := standing.stuck) is None:
+            notify_systemd("WATCHDOG=1")
+        else:
+            logger.error("The watchdog will end the agent: %s", problem)
+        await clock.sleep(int(watchdog_usec) / 2e6)
 
 
 def require_packages(settings: MetricsSettings) -> None:
@@ -156,22 +164,10 @@ _NO_WORK: Final = frozenset({"busy", "waiting"})
 
 
 class Heartbeat:
-    """Tells the ledger how the agent stands. owner: names this process there.
+    """Tells the ledger how the agent stands. owner: names this process there."""
 
-    silence: seconds since the inbox was last looked at, where that is too long ago: a main loop that stands still has
-    found nothing down.
-    """
-
-    def __init__(
-        self,
-        ledger: RunningAgents,
-        owner: str,
-        mode: Mode,
-        standing: Standing,
-        silence: Callable[[], float | None] | None = None,
-    ) -> None:
-        self._ledger, self._owner, self._mode, self._silence = ledger, owner, mode, silence
-        self._standing = standing
+    def __init__(self, ledger: RunningAgents, owner: str, mode: Mode, standing: Standing) -> None:
+        self._ledger, self._owner, self._mode, self._standing = ledger, owner, mode, standing
         self._work: dict[str, Work] = {}
         self._writing: asyncio.Task[None] | None = None
 
@@ -184,15 +180,11 @@ class Heartbeat:
         """Until the block is left; then the agent is no longer listed."""
         with suppress(LedgerError):
             await asyncio.to_thread(self._forget_killed)
-        task: asyncio.Task[None] | None = None
         try:
             await self._beat()  # a start that is cancelled meanwhile leaves no entry either
-            task = asyncio.create_task(self._beat_forever())
-            yield
+            async with in_background(self._beat_forever()):
+                yield
         finally:
-            if task is not None:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
             if self._writing is not None:  # a thread cannot be cancelled: it must not write after the entry went
                 await asyncio.gather(self._writing, return_exceptions=True)
             with suppress(LedgerError):
@@ -220,7 +212,7 @@ class Heartbeat:
             ReportedOutage(as_code(each.service), as_code(each.code), round(wall_time(each.since), 1))
             for each in standing.outages
         ]
-        if self._silence is not None and (silent_s := self._silence()) is not None:
+        if (silent_s := standing.silence_s) is not None:  # a main loop that stands still has found nothing down
             outages.append(ReportedOutage("inbox", "not_listed", round(time.time() - silent_s, 1)))
         report = AgentReport(__version__, self._mode, standing.waiting, standing.oldest_received, outages)
         work, self._work = self._work, {}

@@ -27,6 +27,7 @@ from guarantee_email_agent.config.loader import built_in_files, load_config
 from guarantee_email_agent.config.mcp_server import McpServer
 from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.instructions.file_checks import instruction_warnings
+from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.instructions.translations import incomplete_languages
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.ledger.ledger import Ledger
@@ -209,7 +210,12 @@ def _service_parts(config: Config, key: bytes, *, warranty_needed: bool) -> list
     given = config, _CLOCK
     return [
         ("Mailbox", _describe_mailbox(config), lambda: services.create_mail_client(*given, key), True),
-        ("Warranty system", warranties, lambda: services.create_warranty_client(*given), warranty_needed),
+        (
+            "Warranty system",
+            warranties,
+            partial(services.create_look_up_client, WARRANTY.name, *given),
+            warranty_needed,
+        ),
         *(
             (
                 f"Look-up {name}",

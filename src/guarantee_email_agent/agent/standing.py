@@ -1,4 +1,4 @@
-"""How an agent stands: its inbox, what mails came to, and which services are up or down, which the log tells, too."""
+"""How an agent stands: its inbox, what mails came to, which services are up or down, and whether it lives at all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import Final, TypeAlias
 
 from guarantee_email_agent.agent.mail_model import OVER_COST_LIMIT
 from guarantee_email_agent.agent.mail_outcome import WorkResult
-from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.llm.usage import MeteredModel
@@ -33,7 +32,6 @@ SENDING: Final = "mail send"
 LEDGER: Final = "ledger"
 LEDGER_LIST: Final = "ledger list"
 MODEL: Final = "llm"
-WARRANTY_SYSTEM: Final = "warranty_api"
 TICKETING: Final = "ticketing"
 _LISTS: Final = {MAILS: INBOX, LEDGER: LEDGER_LIST}
 
@@ -86,7 +84,8 @@ class Standing:
 
     look_ups: by name. templates: whether the instructions' own templates answer while the model is down. now: as
     `time.monotonic`. A service that one mail found down is up again once it has done its part for any mail; where it
-    has not failed for SAME_OUTAGE_S nobody knows, and it counts as up.
+    has not failed for SAME_OUTAGE_S nobody knows, and it counts as up. stuck_s: seconds that the main loop may be
+    overdue. silent_s: seconds without a sign of the inbox. is_stopping: whether no mail is started any more.
 
     waiting: mails without an outcome when the inbox was last listed, those in progress among them; None before.
     oldest_received: when the one that waits longest came, in seconds since 1970; None where none waits, or nobody
@@ -95,7 +94,14 @@ class Standing:
     """
 
     def __init__(
-        self, look_ups: Iterable[str] = (), *, templates: bool = False, now: Callable[[], float] = time.monotonic
+        self,
+        look_ups: Iterable[str] = (),
+        *,
+        templates: bool = False,
+        now: Callable[[], float] = time.monotonic,
+        stuck_s: float = inf,
+        silent_s: float = inf,
+        is_stopping: Callable[[], bool] = bool,
     ) -> None:
         self.waiting: int | None = None
         self.oldest_received: float | None = None
@@ -104,13 +110,40 @@ class Standing:
         self.in_progress = 0
         self.finished: Counter[Outcome] = Counter()
         self.listeners: list[MailListener] = []
-        self._names = sorted({*look_ups, WARRANTY_SYSTEM}, key=len, reverse=True)
+        self._names = sorted({*look_ups, WARRANTY.name}, key=len, reverse=True)
         self._templates, self._now = templates, now
+        self._stuck_s, self._silent_s, self._is_stopping = stuck_s, silent_s, is_stopping
+        self._due_at = now()
         self._services: dict[str, _Service] = {}
 
-    @classmethod
-    def of(cls, config: Config, now: Callable[[], float] = time.monotonic) -> Standing:
-        return cls(config.look_ups, templates=config.llm.when_down == "template", now=now)
+    def beat(self, wait_s: float = 0.0) -> None:
+        """The main loop gets round. wait_s: seconds until the next beat, where it knows that nothing happens before."""
+        self._due_at = self._now() + wait_s
+
+    @property
+    def stuck(self) -> str | None:
+        """Why the agent should be started anew; None while its main loop gets round."""
+        overdue_s = self._now() - self._due_at
+        return None if overdue_s <= self._stuck_s else f"the main loop has not got round for {overdue_s:.0f} s"
+
+    @property
+    def silence_s(self) -> float | None:
+        """Seconds since the inbox was last listed, where that is too long ago."""
+        silent_s = 0.0 if self.seen_at is None else self._now() - self.seen_at
+        return silent_s if silent_s > self._silent_s else None
+
+    @property
+    def problems(self) -> list[str]:
+        """What keeps mail from being answered, without a word of one; empty where nothing does."""
+        problems = [self.stuck] if self.stuck else []
+        if self._is_stopping():
+            problems.append("the agent is being stopped")
+        if self.seen_at is None:
+            problems.append("the inbox has not been listed yet")
+        elif (silent_s := self.silence_s) is not None:
+            problems.append(f"the inbox was last listed {silent_s:.0f} s ago")
+        needed = (each.service for each in self.outages if each.service != MODEL or not self._templates)
+        return problems + [f"{service} is down" for service in needed]
 
     @property
     def outages(self) -> tuple[Outage, ...]:
@@ -234,7 +267,7 @@ def answered_by(result: ProcessingResult, live_model: MeteredModel | None) -> fr
     is_told = result.status is not None and result.status != WITHHELD.status
     services = {
         MODEL: live_model is not None and live_model.calls > live_model.offline_calls == 0,
-        WARRANTY_SYSTEM if result.look_up == WARRANTY.name else str(result.look_up): is_told,
+        str(result.look_up): is_told,
         TICKETING: result.ticket_created,
         SENDING: result.email_sent,
     }

@@ -6,25 +6,25 @@ import asyncio
 import logging
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from guarantee_email_agent.agent.daemon import Daemon
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_mailbox
 from guarantee_email_agent.agent.inbox import SECONDS_PER_DAY, answer_since, require_clock
 from guarantee_email_agent.agent.mail_worker import MailWorker
-from guarantee_email_agent.agent.monitoring import Heartbeat, Monitoring, notify_systemd, open_monitoring
-from guarantee_email_agent.agent.standing import MAILS, TICKETING, WARRANTY_SYSTEM, Standing
+from guarantee_email_agent.agent.monitoring import Heartbeat, in_background, monitored, notify_systemd, standing_of
+from guarantee_email_agent.agent.standing import MAILS, TICKETING, Standing
 from guarantee_email_agent.agent.worker_setup import checked_instructions, create_model, create_worker
 from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.people_answers import MOST_SENT_BYTES, answers_by_mail, compare, message_key
 from guarantee_email_agent.email.processor import InstructionSource
-from guarantee_email_agent.instructions.look_up import LookUp
+from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.ledger.comparisons import AWAITED_S
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
@@ -84,13 +84,13 @@ async def _run(config: Config, *, once: bool, take_over: bool) -> int:
         loop.add_signal_handler(signal.SIGHUP, end)
     try:
         async with (
-            open_monitoring(config, SystemClock(), stop, listens=not once) as monitoring,
-            open_daemon(config, stop, take_over=take_over, monitoring=monitoring) as (daemon, services),
+            monitored(config, SystemClock(), stop, listens=not once) as standing,
+            open_daemon(config, stop, take_over=take_over, standing=standing) as (daemon, services),
         ):
             started.set()
             notify_systemd("READY=1")
             source = daemon.worker.processor.instructions
-            async with _in_background(watch_instructions(source, config.agent.poll_interval_s)):
+            async with in_background(watch_instructions(source, config.agent.poll_interval_s)):
                 return await _watch(daemon, once, _look_at_sent(daemon.worker, services.mail))
     except asyncio.CancelledError:
         if stop.is_set() and not started.is_set():
@@ -108,17 +108,6 @@ async def watch_instructions(source: InstructionSource, interval_s: float) -> No
             logger.info("Changed instruction files are in use from now on")
 
 
-@asynccontextmanager
-async def _in_background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Beside the block, and cancelled at its end."""
-    task = asyncio.create_task(work)
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-
 def _look_at_sent(worker: MailWorker, mail: MailClient) -> Callable[[], Awaitable[None]]:
     """What people sent is compared with what was drafted or observed; nobody has to compare what the agent sent."""
     key = worker.processor.identity_key
@@ -133,9 +122,9 @@ async def _watch(daemon: Daemon, once: bool, look_at_sent: Callable[[], Awaitabl
     complete = True
     try:
         async with (
-            _in_background(each(SECONDS_PER_DAY, SystemClock(), partial(_prune, ledger))),
-            _in_background(each(_COUNTED_S, SystemClock(), daemon.count_inbox)),
-            _in_background(each(_COUNTED_S, SystemClock(), look_at_sent)),
+            in_background(each(SECONDS_PER_DAY, SystemClock(), partial(_prune, ledger))),
+            in_background(each(_COUNTED_S, SystemClock(), daemon.count_inbox)),
+            in_background(each(_COUNTED_S, SystemClock(), look_at_sent)),
         ):
             if once:
                 complete = await daemon.drain()
@@ -192,7 +181,7 @@ async def open_daemon(
     stop: asyncio.Event,
     *,
     take_over: bool = False,
-    monitoring: Monitoring | None = None,
+    standing: Standing | None = None,
 ) -> AsyncIterator[tuple[Daemon, Services]]:
     """The daemon, and the services that it works with; everything is opened, each connection tried once.
 
@@ -226,15 +215,13 @@ async def open_daemon(
             await _claim_mailbox(services.mail, ledger_id, take_over=take_over)
         first_start = await asyncio.to_thread(ledger.first_start, mailbox_key, earliest)
         since = answer_since(config.agent, first_start if known is None else known)
-        standing = monitoring.standing if monitoring else Standing.of(config)
-        watchdog = monitoring.loop_watchdog if monitoring else None
+        standing = standing or standing_of(config, clock.monotonic, stop.is_set)
         ours = require_ours if answers else None
-        silence = monitoring.health.silence if monitoring is not None else None
-        heartbeat = Heartbeat(ledger.agents, worker.owner, config.agent.mode, standing, silence)
+        heartbeat = Heartbeat(ledger.agents, worker.owner, config.agent.mode, standing)
         await stack.enter_async_context(heartbeat.beating())
         standing.listeners.append(heartbeat.mail_worked)
         reread = partial(ledger.first_start, mailbox_key) if by_first_start else None
-        daemon = Daemon(worker, clock, stop, standing, since, ours, watchdog, reread)
+        daemon = Daemon(worker, clock, stop, standing, since, ours, reread)
         yield daemon, services
 
 
@@ -244,9 +231,8 @@ async def _require_connections(services: Services, mode: Mode, look_ups: Sequenc
     Raises ConfigurationError, or MCPConnectionError for services that are down.
     """
     tests = {MAILS: services.mail.test_connection(mode == "drafts")}
-    if any(each.is_of_warranties for each in look_ups):
-        tests[WARRANTY_SYSTEM] = services.warranty.test_connection()
-    tests |= {name: client.test_connection() for name, client in services.look_ups.items()}
+    unused = set[str]() if any(each.is_of_warranties for each in look_ups) else {WARRANTY.name}
+    tests |= {name: client.test_connection() for name, client in services.look_ups.items() if name not in unused}
     if mode == "answer":  # else no ticket is opened, and the first start of ours would make its database
         tests[TICKETING] = services.ticketing.test_connection()
     found = dict(zip(tests, await asyncio.gather(*map(connection_problem, tests.values())), strict=True))

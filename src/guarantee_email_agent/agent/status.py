@@ -14,7 +14,7 @@ from guarantee_email_agent.agent.process_identity import has_ended
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.ledger.agents import ReportedOutage, RunningAgent
 from guarantee_email_agent.ledger.comparisons import ComparisonCount
-from guarantee_email_agent.ledger.interventions import SHORT_KEY, short_owner
+from guarantee_email_agent.ledger.interventions import short_owner
 from guarantee_email_agent.ledger.ledger_reader import LedgerCount, LedgerReader, LedgerRow, NoSuchMailError
 from guarantee_email_agent.services.ports import Comparison
 from guarantee_email_agent.utils.errors import ConfigurationError
@@ -103,7 +103,6 @@ class Status:
     """now: seconds since 1970 on the ledger's clock. unfinished, failed: the first LISTED of so many in all.
 
     taken_count: further mails that somebody answered, flagged, moved or deleted before an agent was done.
-    half_released: keys of mails that are open, but bear their mark still.
     too_old: mails that are left alone for it; None where nobody counted. no_room: why the ledger cannot be written.
     """
 
@@ -117,7 +116,6 @@ class Status:
     failed_count: int
     last_day: tuple[LedgerCount, ...]
     comparisons: tuple[ComparisonCount, ...]
-    half_released: tuple[str, ...]
     too_old: int | None = None
     no_room: str | None = None
 
@@ -136,8 +134,6 @@ class Status:
             found.append(f"the ledger cannot be written ({self.no_room})")
         if self.failed_count:
             found.append(f"{pluralize(self.failed_count, 'mail')} failed")
-        if self.half_released:
-            found.append(f"{pluralize(len(self.half_released), 'mail')} released, and still marked")
         return tuple(found)
 
     @property
@@ -172,7 +168,6 @@ def read_status(reader: LedgerReader) -> Status:
         failed_count=sum(count.mails for count in counts if count.outcome in ("quarantined", "unknown")),
         last_day=tuple(reader.counts(now - DAY_S)),
         comparisons=tuple(reader.comparisons()),
-        half_released=tuple(sorted(reader.half_released())),
         too_old=reader.too_old(),
         no_room=reader.no_room(),
     )
@@ -196,8 +191,6 @@ def print_status(status: Status, clock: LocalTime, terminal: Terminal) -> None:
         terminal.line(
             f"Too old: {pluralize(status.too_old, 'mail')}, left alone by agent.answer_since or agent.max_age_days"
         )
-    for key in status.half_released:
-        terminal.line(f"    {key[:SHORT_KEY]}  was released, and bears its mark still: release it once more")
     _print_rows("Failed", status.failed_count, status.failed, status, terminal)
     terminal.line(f"Last 24 hours: {summed_up(status.last_day) or 'nothing'}")
     for outcome, (what, as_it_was) in _COMPARED.items():

@@ -177,9 +177,8 @@ def create_worker(
     address = config.mailbox.from_address
     processor = EmailProcessor(
         mail=services.mail,
-        warranty=services.warranty,
-        ticketing=services.ticketing,
         look_ups=services.look_ups,
+        ticketing=services.ticketing,
         llm=model,
         instructions=instructions,
         model=ModelSettings(config.llm.model, config.llm.max_tokens),

@@ -13,10 +13,9 @@ if TYPE_CHECKING:
 
 _EXIT_CODES = """\
   0    it is done
-  1    the mail's state does not allow it (the line says why), the ledger or the mailbox cannot be used now, or the
-       output could not be written
+  1    the mail's state does not allow it (the line says why), the ledger cannot be used now, or the output could not be
+       written
   2    configuration error: no such mail or several, no ledger or one of another version, bad configuration, bad usage
-  3    the mail server is needed, and could not be started or reached
 """
 
 
@@ -26,8 +25,8 @@ def add_release(commands: arguments.Commands) -> None:
         "release",
         "give a mail back to the agents: one that waits, that a killed agent holds, or that is left to a person",
         "Let the agents work on a mail now, with all its tries: its wait, the claim of an agent that runs no more, or "
-        "its parking for a person ends, and in the mailbox its mark. A mail whose reply may have left is answered only "
-        "once it is proved that it did not.",
+        "its parking for a person ends; an agent that runs takes its mark off in the mailbox. A mail whose reply may "
+        "have left is answered only once it is proved that it did not.",
     )
 
 

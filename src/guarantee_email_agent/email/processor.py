@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 from guarantee_email_agent.email.conversation import (
     answered_message_ids,
@@ -57,7 +57,6 @@ from guarantee_email_agent.services.ports import (
     ReplySender,
     Thread,
     TicketingSystem,
-    WarrantyApi,
     parse_ticket_id,
 )
 from guarantee_email_agent.utils.clock import Clock
@@ -85,11 +84,11 @@ class EmailProcessor:
 
     identity_key: makes the ids of replies and tickets unguessable (see `identity`). reply_domain: of a reply's
     Message-ID. history: what the agent did before; None where every mail is the first. opened_ticket_id: of the ticket
-    that an earlier try, in another mode, opened for the mail that comes now. look_ups: the configured ones, by name.
+    that an earlier try, in another mode, opened for the mail that comes now. look_ups: by name.
     """
 
     mail: ReplySender
-    warranty: WarrantyApi
+    look_ups: Mapping[str, LookUpService]
     ticketing: TicketingSystem
     llm: LanguageModel
     instructions: InstructionSource
@@ -101,7 +100,6 @@ class EmailProcessor:
     identity_key: bytes = b""
     reply_domain: str = DEFAULT_DOMAIN
     opened_ticket_id: str | None = None
-    look_ups: Mapping[str, LookUpService] = field(default_factory=dict)
 
     @property
     def _requests(self) -> ModelRequests:
@@ -280,17 +278,12 @@ class EmailProcessor:
             return WITHHELD
         number = triage.numbers[0]
         progress.record(look_up=look_up.name, number=number)
-        raw = await call_with_retry(lambda: self._ask(look_up, number), self.retry, self.clock)
+        raw = await call_with_retry(lambda: self.look_ups[look_up.name].look_up(number), self.retry, self.clock)
         answer = parse_look_up_answer(raw, look_up)
         if answer.owner_email is not None and answer.owner_email.lower() != mail.recipient.lower():
             answer = WITHHELD
         progress.record(status=answer.status)
         return answer
-
-    async def _ask(self, look_up: LookUp, number: str) -> Mapping[str, Any]:
-        if look_up.is_of_warranties:
-            return await self.warranty.check_warranty(number)
-        return await self.look_ups[look_up.name].look_up(number)
 
     async def _create_ticket(
         self,

@@ -19,7 +19,7 @@ from guarantee_email_agent.eval.models import PreviousReply
 from guarantee_email_agent.eval.runner import run_without_event_loop
 from guarantee_email_agent.files.report_files import as_json, check_writable, write_report
 from guarantee_email_agent.files.text_file import InputFileError, read_bytes
-from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
+from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.services.look_ups import instruction_files
 from guarantee_email_agent.utils.errors import (
     EXIT_FAILURE,
@@ -32,8 +32,7 @@ from guarantee_email_agent.utils.terminal import Terminal, TextStream
 from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
-    from guarantee_email_agent.services.clients import LookUpClient
-    from guarantee_email_agent.utils.clock import Clock
+    pass
 
 _OUTLOOK_FILE: Final = b"\xd0\xcf\x11\xe0"
 _CONNECT_TIMEOUT_S = 30.0
@@ -152,6 +151,7 @@ async def dry_runs(
 ) -> AsyncIterator[Callable[[Email, PreviousReply | None], Awaitable[DryRun]]]:
     """Runs mails without any effect, one after another, on the same connections. Raises as `answer_mail` does."""
     from guarantee_email_agent.llm.provider import live_model
+    from guarantee_email_agent.services.services import create_look_up_client
     from guarantee_email_agent.utils.clock import SystemClock
 
     clock = SystemClock()
@@ -162,10 +162,10 @@ async def dry_runs(
             model = live_model(config, clock, max_wait_s=_MAX_WAIT_S)
             stack.push_async_callback(model.aclose)
         for look_up in services.look_ups if services.source.ask else ():
-            client = clients[look_up.name] = _look_up_client(look_up, config, clock)
+            client = clients[look_up.name] = create_look_up_client(look_up.name, config, clock)
             stack.push_async_callback(client.close)
             await connected(client.test_connection())
-        warranty, answers = clients.pop(WARRANTY.name, None), services.source.mock_responses(config)
+        answers = services.source.mock_responses(config)
 
         async def run(email: Email, previous: PreviousReply | None) -> DryRun:
             return await dry_run(
@@ -174,22 +174,12 @@ async def dry_runs(
                 answers,
                 policy=policy,
                 previous=previous,
-                warranty=warranty,
                 look_ups=clients,
                 model=model,
                 clock=clock,
             )
 
         yield run
-
-
-def _look_up_client(look_up: LookUp, config: Config, clock: Clock) -> LookUpClient:
-
-    from guarantee_email_agent.services.services import create_look_up_client, create_warranty_client
-
-    if look_up == WARRANTY:
-        return create_warranty_client(config, clock)
-    return create_look_up_client(look_up.name, config, clock)
 
 
 async def connected(test: Awaitable[bool]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from guarantee_email_agent.email.conversation import answered_message_ids
 from guarantee_email_agent.email.hand_over import scenario_code
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.processor_models import AnswerPolicy, ProcessingResult
+from guarantee_email_agent.eval.look_up_source import look_up_place
 from guarantee_email_agent.eval.mocks import ARRIVED_AT, MockedServices, MockReplyHistory, Mocks
 from guarantee_email_agent.eval.models import EvalEmail, EvalExpectedOutput, EvalInput, EvalTestCase, PreviousReply
 from guarantee_email_agent.eval.runner import EvalRunner
@@ -19,8 +20,7 @@ from guarantee_email_agent.eval.trace import RunTrace
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.instructions.instruction import ScenarioInstruction
 from guarantee_email_agent.llm.port import LanguageModel
-from guarantee_email_agent.services.look_ups import tool_of
-from guarantee_email_agent.services.ports import TICKET_ID, LookUpService, Thread, WarrantyApi
+from guarantee_email_agent.services.ports import TICKET_ID, LookUpService, Thread
 from guarantee_email_agent.utils.clock import Clock, SkippingClock
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable, truncate
@@ -70,31 +70,26 @@ async def dry_run(
     *,
     policy: AnswerPolicy,
     previous: PreviousReply | None = None,
-    warranty: WarrantyApi | None = None,
     look_ups: Mapping[str, LookUpService] | None = None,
     model: LanguageModel | None = None,
     clock: Clock | None = None,
 ) -> DryRun:
     """Process one mail; nothing is sent, stored or marked, and no ticket is opened.
 
-    answers: of the mocked services. previous: what we wrote to the sender before. warranty, look_ups, model: real ones
-    in place of the mocks; then clock has to be a real one.
+    answers: of the mocked services. previous: what we wrote to the sender before. look_ups, model: real ones in
+    place of the mocks; then clock has to be a real one.
     """
     runner, tools = EvalRunner(config), ToolMocks(answers)
     trace = RunTrace(tools)
     mocks = Mocks.of(_case(answers), tools)
     services = MockedServices.in_process(mocks, runner.lexicon)
-    if warranty is not None:
-        place = ("warranty", "check_warranty", "serial_number")
-        services = replace(services, warranty=_NotedService(tools, place, warranty.check_warranty))
     noted = {
-        name: _NotedService(tools, (name, *tool_of(config.look_ups[name])), look_up.look_up)
-        for name, look_up in (look_ups or {}).items()
+        name: _NotedService(tools, look_up_place(name, config), look_up) for name, look_up in (look_ups or {}).items()
     }
     services = replace(
         services,
         llm=trace.follow(services.llm if model is None else model),
-        look_ups={**runner.look_up_mocks(tools), **noted},
+        look_ups={**services.look_ups, **runner.look_up_mocks(tools), **noted},
     )
     history = None if previous is None else MockReplyHistory(previous)
     processor = runner.create_processor(services, clock or SkippingClock(), policy, history)
@@ -106,17 +101,13 @@ async def dry_run(
 class _NotedService:
     """A real service, whose calls are noted as those of its mock are. place: server, tool and argument."""
 
-    def __init__(
-        self, tools: ToolMocks, place: tuple[str, str, str], ask: Callable[[str], Awaitable[Mapping[str, Any]]]
-    ) -> None:
-        self._tools, self._place, self._ask = tools, place, ask
+    def __init__(self, tools: ToolMocks, place: tuple[str, str, str], service: LookUpService) -> None:
+        self._tools, self._place, self._service = tools, place, service
 
     async def look_up(self, number: str) -> Mapping[str, Any]:
         server, tool, argument = self._place
         with self._tools.noting(server, tool, {argument: number}) as call:
-            return call.answered(await self._ask(number))
-
-    check_warranty = look_up
+            return call.answered(await self._service.look_up(number))
 
 
 def _case(answers: MockAnswers) -> EvalTestCase:

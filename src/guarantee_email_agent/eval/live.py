@@ -27,7 +27,7 @@ from guarantee_email_agent.runlog.views.stored_report import describe_usage
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import LLMError
 from guarantee_email_agent.utils.terminal import Progress, pluralize
-from guarantee_email_agent.utils.text import amount, duration, printable
+from guarantee_email_agent.utils.text import cost_text, duration, printable
 
 logger = logging.getLogger(__name__)
 
@@ -46,11 +46,14 @@ class PaidRun:
     meter: UsageMeter
     limit: CostLimit
 
-    def count_earlier(self, usages: Iterable[ModelUsage]) -> None:
-        """What an interrupted run, which goes on, had paid for."""
+    def count_earlier(self, usages: Iterable[ModelUsage], paid: ModelUsage | None) -> None:
+        """What an interrupted run, which goes on, had paid for. paid: in all, with what came to no result, if known."""
         for usage in usages:
             self.limit.learn(usage)
-            self.meter.add(usage)
+            if paid is None:
+                self.meter.add(usage)
+        if paid is not None:
+            self.meter.add(paid)
 
     def cost(self) -> str:
         """One line for people."""
@@ -195,8 +198,8 @@ class LiveEvaluation(PaidRun):
             await asyncio.sleep(_TICK_S)
 
     def progress_detail(self) -> str:
-        """For the progress line: US dollars where they are known, and what the run waits for."""
-        parts = [] if self.meter.cost_usd is None else [f"${amount(self.meter.cost_usd)}"]
+        """For the progress line: US dollars, and what the run waits for."""
+        parts = [cost_text(self.meter.cost_usd)]
         if (wait_s := self._limiter.held_back_s()) >= _SHOWN_WAIT_S:
             parts.append(f"waiting {duration(ceil(wait_s))} for the rate limit")
         return ", ".join(parts)

@@ -60,6 +60,13 @@ def mock_response(name: str, answer: Mapping[str, object], config: Config) -> Ma
     return answer if name == WARRANTY.name else {tool_of(config.look_ups[name])[0]: answer}
 
 
+def look_up_place(name: str, config: Config) -> tuple[str, str, str]:
+    """Where the calls of a look-up are noted: server, tool and argument."""
+    if name == WARRANTY.name:
+        return "warranty", "check_warranty", WARRANTY.number
+    return (name, *tool_of(config.look_ups[name]))
+
+
 def look_up_source(given: Sequence[GivenFact], look_ups: Sequence[LookUp], *, ask: bool) -> LookUpSource:
     """What the options say. look_ups: of the configuration.
 

@@ -6,7 +6,7 @@ They answer from one scenario's `mock_responses`, capture what reaches them, and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from guarantee_email_agent.eval.tool_mocks import (
     UnknownCallError,
 )
 from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconSource, load_lexicon
+from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.port import LanguageModel, Message, ModelClient, ToolUseBlock
 from guarantee_email_agent.llm.prompts import TRIAGE_TOOL
@@ -31,7 +32,6 @@ from guarantee_email_agent.services.ports import (
     ReplySender,
     Thread,
     TicketingSystem,
-    WarrantyApi,
 )
 from guarantee_email_agent.utils.errors import IntegrationError
 
@@ -148,7 +148,7 @@ class MockWarrantyAPIClient(_MockService):
     """Answers the scenario's facts for whatever serial number; without any it knows none. `calls` holds the numbers."""
 
     def __init__(self, test_case: EvalTestCase, tools: ToolMocks | None = None) -> None:
-        super().__init__("warranty_api", test_case, tools)
+        super().__init__(WARRANTY.name, test_case, tools)
         self.calls: list[str] = []
 
     async def check_warranty(self, serial_number: str) -> dict[str, Any]:
@@ -156,6 +156,9 @@ class MockWarrantyAPIClient(_MockService):
         with self.tools.noting("warranty", "check_warranty", {"serial_number": serial_number}) as call:
             self._raise_if_down()
             return call.answered(dict(MALFORMED_ANSWER if self._failure else self._answer or {"status": "not_found"}))
+
+    async def look_up(self, number: str) -> dict[str, Any]:
+        return await self.check_warranty(number)
 
 
 class MockLookUpClient:
@@ -334,16 +337,15 @@ class MockedServices:
     """By which the agent reaches the mocks in one run: themselves in a run in process. look_ups: by name."""
 
     mail: ReplySender
-    warranty: WarrantyApi
+    look_ups: Mapping[str, LookUpService]
     ticketing: TicketingSystem
     llm: LanguageModel
-    look_ups: Mapping[str, LookUpService] = field(default_factory=dict)
 
     @classmethod
     def in_process(cls, mocks: Mocks, lexicon: LexiconSource | None = None) -> MockedServices:
         triage, lexicon = mocks.mail.test_case.input.triage, lexicon or _shipped_lexicon
         model = MockAnthropicClient(lexicon=lexicon, triage=triage) if triage else InstructionInterpreter(lexicon)
-        return cls(mocks.mail, mocks.warranty, mocks.ticketing, model)
+        return cls(mocks.mail, {WARRANTY.name: mocks.warranty}, mocks.ticketing, model)
 
 
 def _shipped_lexicon() -> Lexicon:

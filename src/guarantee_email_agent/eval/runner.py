@@ -205,7 +205,7 @@ class EvalRunner:
         trace = RunTrace(mocks.tools)
         if self.wants_record(test_case) or (self.keep_traces and llm is not None):
             model = trace.follow(model)
-        services = replace(services, llm=model, look_ups=self.look_up_mocks(mocks.tools))
+        services = replace(services, llm=model, look_ups={**services.look_ups, **self.look_up_mocks(mocks.tools)})
         process = partial(self._process, services=services, clock=clock, is_live=llm is not None)
         report, actual, checks = await process(test_case, mocks)
         if test_case.turns:
@@ -285,9 +285,8 @@ class EvalRunner:
         """The production pipeline."""
         return EmailProcessor(
             mail=services.mail,
-            warranty=services.warranty,
-            ticketing=services.ticketing,
             look_ups=services.look_ups,
+            ticketing=services.ticketing,
             llm=services.llm,
             instructions=self._instructions,
             model=self._model,

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.eval.case_result import as_case
+from guarantee_email_agent.eval.case_result import as_case, as_model_usage
 from guarantee_email_agent.eval.execution import EvalOptions, Execution
 from guarantee_email_agent.eval.loader import EvalLoader, position_in
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.reporter import SMALL_SUITE, EvalReporter
 from guarantee_email_agent.eval.sealed import BlindCases, sealed_options
 from guarantee_email_agent.instructions.file_checks import instruction_warnings
-from guarantee_email_agent.runlog.records import Case
+from guarantee_email_agent.runlog.records import Case, Usage
 from guarantee_email_agent.runlog.suite_manifest import SuiteManifest, keep_opening
 from guarantee_email_agent.runlog.suite_statistics import SuiteStatistics
 from guarantee_email_agent.runlog.views.run_report import run_and_report
@@ -214,7 +214,9 @@ def _prepare(options: EvalOptions, config: Config, resources: ExitStack) -> _Sui
     if suite.earlier is not None and (resumed := suite.earlier.run) is not None:
         suite.options = replace(options, run_id=resumed.id, started=resumed.started)
         if execution.live is not None:
-            execution.live.count_earlier(suite.earlier.usages())
+            told = resumed.facts.get("usage")
+            paid = None if told is None else as_model_usage(Usage(**told))
+            execution.live.count_earlier(suite.earlier.usages(), paid)
     if baseline is not None and (suite.recorder is None or suite.recorder.is_temporary):
         raise ConfigurationError("--baseline needs the run store, which cannot be used", "eval_run_not_kept")
     if options.open:

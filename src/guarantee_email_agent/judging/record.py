@@ -353,4 +353,4 @@ def _unwritable(path: str | Path, reason: str) -> TaskError:
 
 def record_error(name: str, problem: str, code: str) -> TaskError:
     """The error of a record in one line. name: of its file, with the line if it has one."""
-    return TaskError(f"{printable(name)}: {printable(problem)}", code, {"path": name})
+    return TaskError(f"{printable(name)}: {printable(problem)}", code)

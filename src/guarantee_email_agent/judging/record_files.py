@@ -146,7 +146,7 @@ class JsonLinesFile:
             if data.endswith(b"\n"):
                 raise
             problem = f"{error.message}. The file ends here, without a line break: was it cut off?"
-            raise TaskError(problem, error.code, error.details) from None
+            raise TaskError(problem, error.code) from None
         record = converted(parsed, self.convert, name)
         stated = parsed.get("task_name") if isinstance(parsed, dict) else None
         if stated is not None and not isinstance(stated, str):
@@ -206,7 +206,7 @@ class SpanFile:
             yield task_name, Extent(number, start, end - start)
         if problems:
             more = f" (and {len(problems) - 1} more like this)" if len(problems) > 1 else ""
-            raise TaskError(problems[0].message + more, problems[0].code, problems[0].details)
+            raise TaskError(problems[0].message + more, problems[0].code)
         if not of_agents:
             problem = "no span of it tells of an agent: none has gen_ai.*, openinference.* or traceloop.* attributes"
             raise record_error(str(self.path), problem, "task_transcript_invalid")

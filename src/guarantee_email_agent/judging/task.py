@@ -225,4 +225,4 @@ def _is_broken_link(path: Path) -> bool:
 
 def _error(path: Path, problem: str, code: str, line: int | None = None) -> TaskError:
     location = str(path) if line is None else f"{path}:{line}"
-    return TaskError(f"{printable(location)}: {printable(problem)}", code, {"path": str(path)})
+    return TaskError(f"{printable(location)}: {printable(problem)}", code)

@@ -8,7 +8,6 @@ is one transaction, and the fence goes up wherever a claim is taken from somebod
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import Connection, Update, case, or_, select, update
@@ -18,11 +17,10 @@ from guarantee_email_agent.ledger.tables import (
     BEFORE_SENDING,
     NOT_ADMITTED,
     NOW,
-    RELEASING,
+    RELEASED,
     STAGE_WITHOUT_REPLY,
     UNMARK_ALL,
     AnyRow,
-    locations,
     mails,
 )
 from guarantee_email_agent.utils.errors import AgentError
@@ -35,8 +33,7 @@ BY_HAND: Final = "by_hand"
 
 PARKED: Final = frozenset({"handed_over", "quarantined", "unknown"})
 
-_NO_LEASE: Final = {"owner": None, "span_s": 0.0}
-_STAGE_OF_HELD: Final = case(
+_STAGE_OF_RELEASED: Final = case(
     # A reply that may have left is looked for by the next claim; an intent to open a ticket is simply repeated.
     (or_(mails.c.outcome.is_(None), mails.c.stage.in_(("sending", "sent"))), mails.c.stage),
     else_=STAGE_WITHOUT_REPLY,
@@ -45,24 +42,6 @@ _STAGE_OF_HELD: Final = case(
 
 class RefusedError(AgentError):
     """The mail is in no state for what was asked; nothing was changed."""
-
-
-@dataclass(frozen=True, slots=True)
-class HeldMail:
-    """A mail that is kept from the agents until no mark is on it.
-
-    outcome, reason, attempts, released_at: as they were before; outcome is None where it was open: a mark is on it all
-    the same where an agent was late with setting it, or an earlier release was cut short. location_keys: where it lies.
-    """
-
-    mail_key: str
-    fence: int
-    owner: str
-    outcome: str | None
-    reason: str
-    attempts: int
-    released_at: float | None
-    location_keys: frozenset[str]
 
 
 class Interventions:
@@ -74,11 +53,10 @@ class Interventions:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def release(self, mail_key: str, owner: str, lease_s: float, has_ended: Callable[[str], bool]) -> HeldMail:
+    def release(self, mail_key: str, has_ended: Callable[[str], bool]) -> None:
         """Let the agents work on a mail now: end its wait, the claim of an agent that runs no more, or its parking.
 
-        It is held until its mark is off in the mailbox: then `give_back`, or `put_back` where that fails. owner,
-        lease_s: who holds it meanwhile, and for how long at most. All its tries are new.
+        An agent takes its mark off. All its tries are new.
         """
         with self._database.write_transaction() as connection:
             row = _read(connection, mail_key)
@@ -86,50 +64,8 @@ class Interventions:
                 raise _ended(row, "It is not answered again")
             if row.outcome is None:
                 _require_free(row, has_ended)
-            connection.execute(
-                _at(mail_key).values(
-                    outcome=None,
-                    stage=_STAGE_OF_HELD,
-                    reason=RELEASING,
-                    attempts=0,
-                    crashes=0,
-                    fence=mails.c.fence + 1,
-                    owner=owner,
-                    since=NOW,
-                    span_s=lease_s,
-                    released_at=None,
-                )
-            )
-            places = select(locations.c.place).where(locations.c.mail_key == mail_key)
-            location_keys = frozenset(connection.scalars(places))
-            reason = "" if row.reason == RELEASING else row.reason
-            before = row.outcome, reason, row.attempts, row.released_at
-            return HeldMail(mail_key, row.fence + 1, owner, *before, location_keys)
-
-    def give_back(self, held: HeldMail, *, unmarked: bool = True) -> bool:
-        """Agents may claim it. False: the hold is over.
-
-        unmarked: whether its mark is off for certain. Where it may be on still, agents do not see the mail, and another
-        `release` takes it off.
-        """
-        given_back = {"released_at": NOW, "changed_at": NOW, "reason": held.reason}
-        with self._database.write_transaction() as connection:
-            if connection.execute(_end_hold(held).values(**_NO_LEASE, since=NOW, **given_back)).rowcount == 0:
-                return False
-            if unmarked:
-                connection.execute(UNMARK_ALL, {"at_mail": held.mail_key})
-        return True
-
-    def give_back_later(self, held: HeldMail, delay_s: float) -> None:
-        """A call that takes its mark off may be under way: until then nobody claims it, and nobody takes it over."""
-        with self._database.write_transaction() as connection:
-            connection.execute(_end_hold(held).values(span_s=delay_s, since=NOW, released_at=NOW, changed_at=NOW))
-
-    def put_back(self, held: HeldMail) -> None:
-        """Its mark was not touched: it is parked as before, or due."""
-        before = {name: getattr(held, name) for name in ("outcome", "reason", "attempts", "released_at")}
-        with self._database.write_transaction() as connection:
-            connection.execute(_end_hold(held).values(**_NO_LEASE, **before))
+            values = {"stage": _STAGE_OF_RELEASED, "reason": RELEASED, "attempts": 0, "crashes": 0}
+            connection.execute(_taken(mail_key).values(outcome=None, since=NOW, **values))
 
     def hand_over(self, mail_key: str) -> bool:
         """A person takes the mail: no agent answers it from now on. False where it was with a person already.
@@ -147,22 +83,12 @@ class Interventions:
                 raise _on_its_way(row)
             is_held = row.outcome is None and row.owner is not None and _left_s(row) > 0
             # A person would not learn of the ticket; or its mark is being taken off, which would undo ours.
-            if is_held and (row.stage == "ticketing" or row.reason == RELEASING):
+            if is_held and (row.stage == "ticketing" or row.reason == RELEASED):
                 raise _busy(row)
             if row.outcome is not None and row.outcome not in PARKED:
                 raise _ended(row, "Answer it by hand where you want to: nothing keeps you from it")
             forgotten = NOT_ADMITTED if row.stage in BEFORE_SENDING else {}  # else it counts against the limits still
-            connection.execute(
-                _at(mail_key).values(
-                    outcome="handed_over",
-                    reason=BY_HAND,
-                    **_NO_LEASE,
-                    fence=mails.c.fence + 1,
-                    changed_at=NOW,
-                    released_at=None,
-                    **forgotten,
-                )
-            )
+            connection.execute(_taken(mail_key).values(outcome="handed_over", reason=BY_HAND, **forgotten))
             # Where no mark is known of, an agent sets one; else it would take the mail for one to be tried again.
             connection.execute(UNMARK_ALL, {"at_mail": mail_key})
         return True
@@ -221,9 +147,7 @@ def short_owner(owner: str) -> str:
     return ":".join(owner.split(":")[:2])
 
 
-def _at(mail_key: str) -> Update:
-    return update(mails).where(mails.c.mail_key == mail_key)
-
-
-def _end_hold(held: HeldMail) -> Update:
-    return _at(held.mail_key).where(mails.c.fence == held.fence, mails.c.owner == held.owner)
+def _taken(mail_key: str) -> Update:
+    """From whoever had it."""
+    at = update(mails).where(mails.c.mail_key == mail_key)
+    return at.values(owner=None, span_s=0.0, fence=mails.c.fence + 1, changed_at=NOW)

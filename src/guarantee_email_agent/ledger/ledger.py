@@ -84,11 +84,13 @@ class OpenMails(NamedTuple):
     """Those of a mailbox that have no outcome, are due, and did not change since it was listed in full.
 
     settled: the reasons of those that are left as they are. listed_at: `time()` before the list was asked for.
+    is_complete: False where it was not listed in full; then only those that were given back are known.
     """
 
     at_mailbox: str
     settled: tuple[str, ...]
     listed_at: float
+    is_complete: bool = True
 
 
 class LeaseLostError(AgentError):
@@ -115,7 +117,14 @@ class Ledger:
         self.comparisons = Comparisons(database)
 
     def claim(
-        self, mail_key: str, *, location_key: str, owner: str, lease_s: float, mailbox_key: str | None = None
+        self,
+        mail_key: str,
+        *,
+        location_key: str,
+        owner: str,
+        lease_s: float,
+        mailbox_key: str | None = None,
+        to_unmark: bool = False,
     ) -> Claim | Busy | Waiting | Done:
         """Claim a mail for `lease_s` seconds from now, if it is neither finished nor waiting nor claimed by another.
 
@@ -123,12 +132,14 @@ class Ledger:
         mail_key: `location_key` for a mail that cannot be read. If others could, theirs counts; and what ended before
         it could be read has ended, as what is claimed by then is claimed.
         owner: who claims, for people to read, e.g. `host:pid`. mailbox_key: of the mailbox that the location is in.
+        to_unmark: only to take its mark off; it stays one that was given back.
         """
         ids = {
             "mail_key": require_form("mail_key", mail_key, _HASH),
             "place": require_form("location_key", location_key, _HASH),
         }
         lease = {"owner": require_form("owner", owner, TOKEN), "span_s": lease_s}
+        lease["if_released"] = tables.RELEASED if to_unmark else ""
         with self._database.write_transaction() as connection:
             known = connection.execute(tables.STATE, _at(location_key)).one_or_none()
             if known is not None and mail_key == location_key:
@@ -203,6 +214,15 @@ class Ledger:
         """
         reason, uncounted = require_form("reason", reason, _REASON), 0 if count_attempt else 1
         self._write(claim, tables.RELEASE, "open", reason=reason, span_s=retry_after_s, uncounted=uncounted)
+
+    def unmarked(self, claim: Claim) -> None:
+        """Give back a mail that a person gave back, whose mark is off now; none of its tries was used."""
+        self._write(claim, tables.RELEASE, "open", reason="", span_s=0.0, uncounted=claim.attempts)
+
+    def places(self, mail_key: str) -> frozenset[str]:
+        """The locations that the mail and its copies were seen at."""
+        with self._database.read_transaction() as connection:
+            return frozenset(connection.scalars(tables.PLACES, {"at_mail": mail_key}))
 
     def free(self, mail_key: str, owner: str, *, sending: bool) -> bool:
         """End the lease of an owner that is known to run no more; whether it had it still.
@@ -336,12 +356,16 @@ class Ledger:
         """
         with self._database.read_transaction() as connection:
             rows = _at_places(connection, location_keys)
-            released = frozenset(connection.scalars(tables.RELEASED))
-            left = connection.execute(tables.OPEN, of._asdict()).all() if of is not None else ()
+            given_back = connection.execute(tables.GIVEN_BACK).all()
+            left: list[tables.AnyRow] = []
+            if of is not None:
+                left += [row for row in given_back if row.mailbox_key == of.at_mailbox]
+                left += connection.execute(tables.OPEN, of._asdict()) if of.is_complete else ()
         observed = frozenset(row.place for row in rows if row.outcome == "observed")
         crashed = {row.place: row.since for row in rows if row.owner is not None or row.reason == tables.CRASH}
         listed = {row.mail_key for row in rows}
         unlisted = frozenset(row.place for row in left if row.mail_key not in listed)
+        released = frozenset(row.place for row in given_back)
         return InboxState(frozenset(row.place for row in rows), observed, released, crashed, unlisted)
 
     def prune(self, older_than_days: int) -> int:

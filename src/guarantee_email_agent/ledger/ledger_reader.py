@@ -113,12 +113,6 @@ class LedgerReader:
         ordered = select(*_COLUMNS).where(mails.c.outcome.is_(None)).order_by(mails.c.since + mails.c.span_s)
         return [LedgerRow(*row) for row in self._rows(ordered.limit(limit))]
 
-    def half_released(self) -> set[str]:
-        """Mails that were given back to the agents, and whose mark is still on: these do not see them."""
-        marked = locations.c.marked_at.is_not(None)
-        statement = select(mails.c.mail_key).join(locations).where(mails.c.outcome.is_(None), marked)
-        return {row.mail_key for row in self._rows(statement)}
-
     def counts(self, since: float | None = None, until: float | None = None) -> list[LedgerCount]:
         """By outcome and reason, the most first. since: only outcomes, from then on; until: before then."""
         conditions = [] if since is None else [mails.c.outcome.is_not(None), *_changed_in(since, until)]

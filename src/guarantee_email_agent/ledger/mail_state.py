@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TypeAlias
 
-from guarantee_email_agent.ledger.tables import AnyRow
+from guarantee_email_agent.ledger.tables import RELEASED, AnyRow
 from guarantee_email_agent.services.ports import Outcome
 
 
@@ -15,13 +15,13 @@ from guarantee_email_agent.services.ports import Outcome
 class Free:
     """Not finished, and not claimed: it can be claimed.
 
-    first_seen: when it was claimed first. marked: its mark is still on, since who released it was cut short.
+    first_seen: when it was claimed first. to_unmark: an agent is to take its mark off.
     """
 
     mail_key: str
     attempts: int
     first_seen: float = field(default=inf, compare=False)
-    marked: bool = field(default=False, compare=False)
+    to_unmark: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,8 @@ class InboxState:
 
     seen: those of the list that the ledger has seen before. observed: of these, where a mail lies that was only
     observed. released: wherever a mail lies that a person gave back to the agents, and that can be claimed. crashed:
-    those that an agent works on, or died over, and since when. unlisted: where one of the OpenMails lay that is not in
-    the list.
+    those that an agent works on, or died over, and since when. unlisted: where one lies of the OpenMails, or that is to
+    be unmarked, and that is not in the list.
     """
 
     seen: frozenset[str]
@@ -91,7 +91,7 @@ def mail_state(row: AnyRow) -> MailState:
         return ended(row)
     remaining_s = min(row.since + row.span_s - row.now, row.span_s)
     if remaining_s <= 0:
-        return Free(row.mail_key, row.attempts, row.created_at, row.marked_at is not None)
+        return Free(row.mail_key, row.attempts, row.created_at, row.marked_at is not None or row.reason == RELEASED)
     if row.owner is not None:
         return Busy(row.mail_key, remaining_s, row.owner)
     return Waiting(row.mail_key, remaining_s, row.attempts, row.reason)

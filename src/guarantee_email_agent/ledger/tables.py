@@ -92,7 +92,6 @@ mails = Table(
     Column("admitted_at", Double),
     Column("sender_key", Text),
     Column("text_key", Text),
-    Column("released_at", Double),
     Column("worked_s", Double),
     Column("cost_usd", Double),
     Column("copy_key", Text),
@@ -126,7 +125,6 @@ _index_of_known("ledger_mails_by_thread", mails.c.thread_key)
 _index_of_known("ledger_mails_by_admission", mails.c.admitted_at)
 _index_of_known("ledger_mails_by_sender", mails.c.sender_key)
 _index_of_known("ledger_mails_by_text", mails.c.text_key)
-_index_of_known("ledger_mails_by_release", mails.c.released_at)
 _index_of_known("ledger_mails_by_copy", mails.c.copy_key)
 _index_of_known("ledger_mails_by_message", mails.c.message_key)
 
@@ -197,8 +195,8 @@ def require_form(name: str, value: str, pattern: re.Pattern[str]) -> str:
 
 
 _STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
-RELEASING: Final = "releasing"
-"""The reason of a mail while its mark is being taken off."""
+RELEASED: Final = "released"
+"""The reason of a mail that a person gave back, until an agent has taken its mark off, or works on it."""
 
 CRASH: Final = "crash"
 """The reason of a mail whose last claim was neither ended nor given back: its owner died, or stood still."""
@@ -321,8 +319,11 @@ AT_PLACES: Final = (  # places
     .where(locations.c.place.in_(bindparam("places", expanding=True)))
 )
 
-RELEASED: Final = (
-    select(locations.c.place).join(mails).where(mails.c.released_at.is_not(None), mails.c.outcome.is_(None), _IS_DUE)
+# Also where an agent that had lost its claim set a mark.
+GIVEN_BACK: Final = (
+    select(locations.c.place, locations.c.mailbox_key, mails.c.mail_key)
+    .join(mails)
+    .where(mails.c.outcome.is_(None), _IS_DUE, or_(mails.c.reason == RELEASED, locations.c.marked_at.is_not(None)))
 )
 
 OPEN: Final = (  # at_mailbox, settled, listed_at
@@ -340,6 +341,7 @@ OPEN: Final = (  # at_mailbox, settled, listed_at
 
 LOCK: Final = select(mails.c.mail_key).where(mails.c.mail_key == bindparam("at_mail")).with_for_update()
 
+PLACES: Final = select(locations.c.place).where(locations.c.mail_key == bindparam("at_mail"))
 LOCATIONS_OF_MAIL: Final = select(locations.c.place).where(locations.c.mail_key == mails.c.mail_key)
 # Of a mail that could not be read at first: nothing that lies anywhere is known by it any more.
 FORGET_PLACELESS: Final = delete(mails).where(mails.c.mail_key == bindparam("at_mail"), ~LOCATIONS_OF_MAIL.exists())
@@ -350,7 +352,7 @@ def by_dialect(build: Callable[[Any], Any]) -> dict[str, Any]:
     return {"sqlite": build(sqlite.insert), "postgresql": build(postgresql.insert)}
 
 
-_CRASHED: Final = and_(mails.c.owner.is_not(None), mails.c.reason != RELEASING)
+_CRASHED: Final = and_(mails.c.owner.is_not(None), mails.c.reason != RELEASED)
 _OTHER: Final = mails.alias("other")
 
 
@@ -366,7 +368,10 @@ _CRASH_IS_ITS_OWN: Final = or_(
 
 
 def _claim(insert: Any) -> Any:
-    """Insert the mail, or claim it anew where it is free; then it returns the row. Open: mail_key, owner, span_s."""
+    """Insert the mail, or claim it anew where it is free; then it returns the row.
+
+    Open: mail_key, owner, span_s, and if_released: the reason, then.
+    """
     claim = insert(mails).values(
         stage="claimed", attempts=1, fence=1, since=NOW, reason="", created_at=NOW, changed_at=NOW
     )
@@ -376,8 +381,9 @@ def _claim(insert: Any) -> Any:
             "attempts": mails.c.attempts + case((_CRASHED, 0), else_=1),
             "crashes": mails.c.crashes + case((and_(_CRASHED, _CRASH_IS_ITS_OWN), 1), else_=0),
             "fence": mails.c.fence + 1,
-            "released_at": None,
-            "reason": case((_CRASHED, CRASH), (mails.c.reason == RELEASING, ""), else_=mails.c.reason),
+            "reason": case(
+                (_CRASHED, CRASH), (mails.c.reason == RELEASED, bindparam("if_released")), else_=mails.c.reason
+            ),
             **{name: claim.excluded[name] for name in ("owner", "since", "span_s", "changed_at")},
         },
         where=and_(mails.c.outcome.is_(None), _IS_DUE),

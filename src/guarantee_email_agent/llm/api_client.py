@@ -250,13 +250,10 @@ class ApiModel(ModelClient, ABC):
         override = headers.get("x-should-retry")
         is_transient = status in _RETRYABLE_STATUSES or status >= 500
         retryable = code != "llm_no_credit" and (override == "true" or (is_transient and override != "false"))
-        known: dict[str, Any] = {"status": status}
-        if error.request_id:
-            known["request_id"] = error.request_id
         wait_s = retry_after_s(headers)
         if wait_s is not None and wait_s > _LONG_WAIT_S:
             remedy = f"It asks to wait {wait_s:g} s; try again then"
-        problem = api_error(code, f"answered HTTP {status}: {api_message}. {remedy}", retryable=retryable, **known)
+        problem = api_error(code, f"answered HTTP {status}: {api_message}. {remedy}", retryable=retryable)
         if retryable and status in _REFUSED_STATUSES:
             problem = RefusedError.of(problem)
         problem.retry_after_s = wait_s
@@ -321,6 +318,6 @@ def is_refusal(status: int) -> bool:
     return 400 <= status < 500 or status in _REFUSED_STATUSES
 
 
-def api_error(code: str, what: str, *, retryable: bool = False, **details: Any) -> LLMError:
+def api_error(code: str, what: str, *, retryable: bool = False) -> LLMError:
     """What an API did, as its caller is told."""
-    return LLMError(f"The model API {what}", code, details, retryable=retryable)
+    return LLMError(f"The model API {what}", code, retryable=retryable)

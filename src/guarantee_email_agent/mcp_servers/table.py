@@ -17,8 +17,9 @@ from guarantee_email_agent.mcp_servers.server import (
     in_thread,
     serve,
 )
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.table.local_look_ups import open_table, row_answer, table_layout
-from guarantee_email_agent.services.table.table import Table, TableError
+from guarantee_email_agent.services.table.table import Table
 
 SERVER: Final = "table"  # as its error codes begin
 
@@ -62,8 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         exit_with_error("--key is blank. Name the column with the number")
     try:
         table = open_table(options.file, table_layout(SERVER, options.table or options.file.stem, options.key))
-    except TableError as error:
-        exit_with_error(str(error))
+    except ToolError as error:
+        exit_with_error(error.message)
     return serve(SERVER, TableTools(table).tools())
 
 

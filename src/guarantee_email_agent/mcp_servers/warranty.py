@@ -20,6 +20,7 @@ from guarantee_email_agent.mcp_servers.server import (
     in_thread,
     serve,
 )
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.table.local_look_ups import (
     SERVER,
     WARRANTIES,
@@ -27,7 +28,7 @@ from guarantee_email_agent.services.table.local_look_ups import (
     open_table,
     warranty_answer,
 )
-from guarantee_email_agent.services.table.table import Table, TableError
+from guarantee_email_agent.services.table.table import Table
 
 _DESCRIPTION: Final = """\
 MCP server that tells whether a serial number is under warranty, from a list that you keep: a CSV file whose first line
@@ -76,8 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         warranties = open_table(options.file, WARRANTIES)
-    except TableError as error:
-        exit_with_error(str(error))
+    except ToolError as error:
+        exit_with_error(error.message)
     today = lambda: options.today or date.today()  # noqa: E731, DTZ011 - the shop's own day
     return serve(SERVER, WarrantyTools(warranties, today).tools())
 

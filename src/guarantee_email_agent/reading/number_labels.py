@@ -164,7 +164,9 @@ class LabelReader:
             if number is not None:
                 if is_linked or (newlines == 1 and self._ends_line(number)):
                     return number
-                if unlinked is None and not (negated or owned or is_other) and self._tells(number):
+                # The XX of "S/N XX KT-77120-9" may belong to it.
+                is_cut = index == label.end + 1 and self._has_capitals_before(number)
+                if unlinked is None and not (negated or owned or is_other or is_cut) and self._tells(number):
                     unlinked = number
             if newlines and (colon or newlines > 1):
                 break  # an empty field of a form: what follows is the next field

@@ -262,7 +262,7 @@ class Database:
             raise self.error(code, problem if code != "failed" else f"{problem} ({error})") from None
 
     def error(self, code: str, problem: str) -> StoreError:
-        return StoreError(f"{printable(str(self.file))}: {problem}", f"store_{code}", {"file": str(self.file)})
+        return StoreError(f"{printable(str(self.file))}: {problem}", f"store_{code}")
 
     def close(self) -> None:
         with suppress(sqlite3.Error):

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, Self
 
 from guarantee_email_agent.utils.terminal import pluralize
-from guarantee_email_agent.utils.text import amount, time_taken
+from guarantee_email_agent.utils.text import cost_text, time_taken
 
 Outcome = Literal["passed", "failed", "inconclusive", "interrupted", "crashed"]
 """What a run came to. inconclusive: the rate was reached, and the proof that was asked for was not. interrupted: by a
@@ -167,11 +167,7 @@ class Usage(NamedTuple):
         tokens = f"{sent:,} tokens sent, {self.output_tokens:,} received" if self.tokens() else "tokens not known"
         after = f" of the model after {time_taken(self.latency_ms)}" if waited else ""
         answers = "" if not self.calls and self.cost_usd is None else f"{pluralize(self.calls, 'answer')}{after}, "
-        return f"{answers}{tokens}, {_cost(self.cost_usd)}"
-
-
-def _cost(usd: float | None) -> str:
-    return "cost not known" if usd is None else f"${amount(usd)}"
+        return f"{answers}{tokens}, {cost_text(self.cost_usd)}"
 
 
 NO_USAGE = Usage()
@@ -359,8 +355,8 @@ class StoredRun:
 
     total to invalid: cases, of which one with several repetitions passed where they all did; failed includes invalid.
     tokens, cost_usd: of all that was asked of a model; None where it is not known of one result. mails, mails_passed:
-    distinct mails of a suite; None before its end, of tasks, and of runs of earlier versions. facts: as `RunEnd` has
-    them.
+    distinct mails of a suite; None before its end, of tasks, and of runs of earlier versions. duration_s: None without
+    an end. facts: as `RunEnd` has them.
     """
 
     number: int
@@ -382,7 +378,7 @@ class StoredRun:
     planned: int
     started: str
     ended: str | None
-    duration_s: float
+    duration_s: float | None
     outcome: Outcome | None
     exit_code: int | None
     total: int
@@ -404,6 +400,8 @@ class StoredRun:
             values[name] = json.loads(values[name] or "{}")
         values["selection"] = tuple(json.loads(values["selection"]))
         values["require_proof"] = bool(values["require_proof"])
+        if values["ended"] is None:  # nobody wrote how long it took
+            values["duration_s"] = None
         values["git_dirty"] = None if values["git_dirty"] is None else bool(values["git_dirty"])
         return cls(**values)
 
@@ -426,7 +424,7 @@ class StoredRun:
             return ""
         least = "at least " if self.ended is None else ""  # what is under way has not told
         tokens = "tokens not known" if self.tokens is None else f"{least}{self.tokens:,} tokens"
-        return f"{tokens}, {_cost(self.cost_usd)}"
+        return f"{tokens}, {cost_text(self.cost_usd)}"
 
     @property
     def state(self) -> str:

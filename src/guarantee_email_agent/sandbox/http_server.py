@@ -125,9 +125,8 @@ _LINGER_READS: Final = 1_000
 _DECIMAL: Final = re.compile(r"[0-9]+")
 _MAX_DIGITS: Final = 20
 _CONNECTIONS: Final = 64
-_CONNECTIONS_OF_OTHER_USERS: Final = 4
 _IDLE_S: Final = 300.0
-_OTHER_USER_IDLE_S: Final = 5.0
+_OTHER_USER: Final = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 _PAUSE_S: Final = 0.05
 _QUEUE: Final = 128
 _TRIES: Final = 20
@@ -150,7 +149,6 @@ class ApiServer:
         self.port: int = self._listeners[0].getsockname()[1]
         self._acceptors: list[threading.Thread] = []
         self._slots = threading.BoundedSemaphore(_CONNECTIONS)
-        self._slots_for_others = threading.BoundedSemaphore(_CONNECTIONS_OF_OTHER_USERS)
 
     def start(self, process: SandboxProcess, reply_s: float) -> None:
         """reply_s: seconds that a request may take."""
@@ -179,24 +177,22 @@ class ApiServer:
                     time.sleep(_PAUSE_S)  # until a connection ends
                     continue
                 return
-            # A flood of connections must neither start threads without end nor keep others out.
-            served = _is_served(owner_of(connection))
-            slots = self._slots if served else self._slots_for_others
-            if slots.acquire(timeout=1.0 if served else 0.0):
-                handler = _RequestHandler if served else _OtherUsersHandler
-                threading.Thread(target=self._serve, args=(connection, address, handler, slots), daemon=True).start()
+            # A flood of connections must neither start threads without end nor keep us out.
+            if not _is_served(owner_of(connection)):
+                with connection, suppress(OSError):
+                    connection.send(_OTHER_USER)
+            elif self._slots.acquire(timeout=1.0):
+                threading.Thread(target=self._serve, args=(connection, address), daemon=True).start()
             else:
                 connection.close()
 
-    def _serve(
-        self, connection: socket.socket, address: Any, handler: type[_RequestHandler], slots: threading.Semaphore
-    ) -> None:
+    def _serve(self, connection: socket.socket, address: Any) -> None:
         try:
             with connection, suppress(Exception):  # a client may disconnect at any time, or send what cannot be parsed
-                handler(connection, address, cast("Any", self))
+                _RequestHandler(connection, address, cast("Any", self))
                 connection.shutdown(socket.SHUT_WR)
         finally:
-            slots.release()
+            self._slots.release()
 
 
 class _RequestHandler(BaseHTTPRequestHandler):
@@ -282,15 +278,6 @@ class _RequestHandler(BaseHTTPRequestHandler):
         if len(body) != length:
             raise RequestError(400, "the request ended early")
         return body
-
-
-class _OtherUsersHandler(_RequestHandler):
-    """For another user of this machine."""
-
-    timeout = _OTHER_USER_IDLE_S
-
-    def _rejection_reason(self) -> str:
-        return "this sandbox belongs to another user"
 
 
 def _is_served(user: int | None) -> bool:

@@ -16,7 +16,6 @@ from guarantee_email_agent.services.ports import (
     Mailbox,
     MarkedMail,
     TicketingSystem,
-    WarrantyApi,
     parse_ticket_id,
 )
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
@@ -44,7 +43,6 @@ class MailClient(Mailbox, ABC):
         self._told_refusals: dict[CircuitBreaker, str] = {}
 
     async def list_mails(self) -> list[MarkedMail]:
-        """Every mail of the inbox, with its mark. Raises MCPConnectionError where none can tell, or it fails."""
         try:
             return await self._list_mails()
         except IntegrationError as error:
@@ -52,10 +50,6 @@ class MailClient(Mailbox, ABC):
 
     @abstractmethod
     async def _list_mails(self) -> list[MarkedMail]: ...
-
-    @abstractmethod
-    async def unmark(self, mail_id: str) -> None:
-        """Take the mark off a mail, so that it is listed again."""
 
     @abstractmethod
     async def list_sent(self, since: float, most_bytes: int) -> list[bytes]:
@@ -124,7 +118,7 @@ class _Client(ABC):
     async def close(self) -> None: ...
 
 
-class LookUpClient(_Client, LookUpService, WarrantyApi):
+class LookUpClient(_Client, LookUpService):
     """Its answers can be read by the `look_up` that it is given."""
 
     def __init__(self, name: str, tool: str, clock: Clock, look_up: LookUp) -> None:
@@ -138,10 +132,6 @@ class LookUpClient(_Client, LookUpService, WarrantyApi):
                 self.name, self.tool, lambda: self._ask(number), lambda raw: parse_look_up_answer(raw, self._look_up)
             )
         )
-
-    async def check_warranty(self, serial_number: str) -> Mapping[str, Any]:
-        """As `look_up`."""
-        return await self.look_up(serial_number)
 
     @abstractmethod
     async def _ask(self, number: str) -> Mapping[str, Any]: ...

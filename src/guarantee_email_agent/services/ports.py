@@ -1,4 +1,4 @@
-"""What the agent needs of the outside world: a mailbox, a warranty system, a ticketing system.
+"""What the agent needs of the outside world: a mailbox, what it looks numbers up in, a ticketing system.
 
 A failure is an IntegrationError with code `{port}_{timeout|unavailable|malformed|...}`.
 """
@@ -146,6 +146,12 @@ class Mailbox(ReplySender, Protocol):
     async def mark(self, mail_id: str, outcome: MailMark) -> None:
         """Keep what became of a mail. It stays where it is, read or unread, and is listed no more."""
 
+    async def list_mails(self) -> list[MarkedMail]:
+        """Every mail of the inbox, with its mark. Raises MCPConnectionError where none can tell, or it fails."""
+
+    async def unmark(self, mail_id: str) -> None:
+        """Take the mark off a mail, so that it is listed again. Raises `mail_not_found`."""
+
     async def count_by_outcome(self, inbox_filter: InboxFilter = ANY_MAIL) -> dict[str, int]:
         """How many mails of the inbox bear which mark, and how many of the others what keeps from being answered.
 
@@ -163,15 +169,8 @@ class Mailbox(ReplySender, Protocol):
         """
 
 
-class WarrantyApi(Protocol):
-    """The warranty system."""
-
-    async def check_warranty(self, serial_number: str) -> Mapping[str, Any]:
-        """`{"status": …, "expiration_date": …, "coverage": …}`; the caller checks it by `parse_look_up_answer`."""
-
-
 class LookUpService(Protocol):
-    """What a configured look-up asks."""
+    """What a look-up asks: the warranty system, or one that is configured."""
 
     async def look_up(self, number: str) -> Mapping[str, Any]:
         """The status and the facts by their keys; the caller checks them by `parse_look_up_answer`."""

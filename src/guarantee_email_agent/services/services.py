@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from guarantee_email_agent.config.mcp_server import LOOK_UP_TOOL, TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
 from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.services.blocking import BlockingService, interrupted
 from guarantee_email_agent.services.clients import LookUpClient, MailClient, TicketingClient
 from guarantee_email_agent.services.look_ups import configured_look_ups, tool_of
@@ -29,17 +30,16 @@ MAX_MAPPED_ANSWER_BYTES: Final = 8 * 1024 * 1024
 @dataclass(frozen=True, slots=True)
 class Services:
     mail: MailClient
-    warranty: LookUpClient
     ticketing: TicketingClient
-    look_ups: Mapping[str, LookUpClient] = field(default_factory=dict)
-    """The configured ones, by name."""
+    look_ups: Mapping[str, LookUpClient]
+    """By name, the warranty system first."""
 
     async def close(self) -> None:
         """Returns once servers that were started are gone, and calls in progress have ended, unless it is cancelled."""
         task = asyncio.current_task()
         interrupted.set(task is not None and task.cancelling() > 0)
         look_ups = (client.close() for client in self.look_ups.values())
-        await asyncio.gather(self.mail.close(), self.warranty.close(), self.ticketing.close(), *look_ups)
+        await asyncio.gather(self.mail.close(), self.ticketing.close(), *look_ups)
 
 
 def create_services(config: Config, clock: Clock, key: bytes = b"") -> Services:
@@ -50,9 +50,8 @@ def create_services(config: Config, clock: Clock, key: bytes = b"") -> Services:
     """
     return Services(
         create_mail_client(config, clock, key),
-        create_warranty_client(config, clock),
         create_ticketing_client(config, clock),
-        {name: create_look_up_client(name, config, clock) for name in config.look_ups},
+        {name: create_look_up_client(name, config, clock) for name in (WARRANTY.name, *config.look_ups)},
     )
 
 
@@ -71,19 +70,22 @@ def create_mail_client(config: Config, clock: Clock, key: bytes = b"") -> MailCl
     return McpMailbox(session, clock, timeout_s, read_only=read_only)
 
 
-def create_warranty_client(config: Config, clock: Clock) -> LookUpClient:
-    """As `create_services`."""
+def create_look_up_client(name: str, config: Config, clock: Clock) -> LookUpClient:
+    """As `create_services`. name: of the look-up."""
+    return _warranty_client(config, clock) if name == WARRANTY.name else _configured_look_up(name, config, clock)
+
+
+def _warranty_client(config: Config, clock: Clock) -> LookUpClient:
     server = config.mcp.warranty_api
     if server.built_in:
         return warranty_look_up(config.warranties.file, config.agent.call_timeout_s, clock)
     from guarantee_email_agent.services.mcp.mcp_services import warranty_over_mcp
 
-    session = _session("warranty_api", "mcp.warranty_api", server, WARRANTY_TOOLS, config)
+    session = _session(WARRANTY.name, "mcp.warranty_api", server, WARRANTY_TOOLS, config)
     return warranty_over_mcp(session, config.agent.call_timeout_s, clock)
 
 
-def create_look_up_client(name: str, config: Config, clock: Clock) -> LookUpClient:
-    """As `create_services`. name: of the look-up."""
+def _configured_look_up(name: str, config: Config, clock: Clock) -> LookUpClient:
     settings = config.look_ups[name]
     (look_up,) = (look_up for look_up in configured_look_ups(config) if look_up.name == name)
     server = settings.server

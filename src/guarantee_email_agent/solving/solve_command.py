@@ -107,6 +107,8 @@ def _agent_factory(options: SolveOptions, load_config: Callable[[], Config]) -> 
         ("--script", options.script, "script"),
         ("--command", options.command, "command"),
         ("--model", options.model, "llm"),
+        ("--max-tokens", options.limits.max_tokens, "llm"),  # what another takes, nobody counts
+        ("--max-cost", options.limits.max_cost_usd, "llm"),
     ):
         if value is not None and options.agent != kind:
             raise ConfigurationError(f"{name} goes with --agent {kind}, not {options.agent}", "cli_bad_usage")

@@ -91,6 +91,11 @@ def amount(usd: float) -> str:
     return f"{usd:.{1 - floor(log10(usd)) if 0 < usd < 1e-4 else 4}f}"
 
 
+def cost_text(usd: float | None) -> str:
+    """For people: `$0.0042`, or that it is not known."""
+    return "cost not known" if usd is None else f"${amount(usd)}"
+
+
 def word_key(word: str) -> str:
     """Two spellings of one word have one key: `In transit`, `in-transit` and `IN_TRANSIT`."""
     return word.strip().casefold().replace(" ", "_").replace("-", "_")

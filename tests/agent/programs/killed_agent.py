@@ -6,8 +6,6 @@ A line of the plan is `<tool> <before|after>`: before the call has an effect, or
 it yet. A line that was carried out is removed.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

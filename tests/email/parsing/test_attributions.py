@@ -1,7 +1,5 @@
 """Where an attribution starts; what is quoted below one is tested with `quoting`, program by program."""
 
-from __future__ import annotations
-
 import pytest
 
 from guarantee_email_agent.email.parsing.attributions import (

@@ -1,7 +1,5 @@
 """A mail as bytes: the forms that mail programs send, and those that nobody should."""
 
-from __future__ import annotations
-
 import base64
 
 import pytest

@@ -1,7 +1,5 @@
 """A mail as a mapping: what services and scenarios hand over, and all that can be wrong with it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What is new, what is quoted and what is a signature, in the forms and languages that mail programs write."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`eval --agent … --llm`: what an agent of somebody else's asks of its model passes through us."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator
@@ -16,16 +14,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 from command_line import MODULE, run_program
-from messages_server import (
-    CHAT_USAGE,
-    USAGE,
-    MessagesServer,
-    Reply,
-    answer,
-    completion,
-    error_reply,
-    text,
-)
+from messages_server import CHAT_USAGE, USAGE, MessagesServer, Reply, answer, completion, error_reply, text
 
 from guarantee_email_agent.config.settings import Config, Secrets
 from guarantee_email_agent.eval.agents.model_gateway import KEY_SET_BY_US, CaseModel, GatewayRun, ModelGateway
@@ -248,6 +237,7 @@ def test_what_is_not_there_to_its_end_is_not_known_and_replaces_no_recording(
         loopback.withdraw({"": url})
     used = run.meter.total.tokens
     assert (None if used.uncounted else used.total) == tokens
+    assert (gateway.progress_detail() == "cost not known") == (tokens is None)
     assert (model.finish() is None) == is_recorded
     assert [file.name for file in (tmp_path / "talk_001").glob("*before*")] == [] if is_recorded else [ANY]
 

@@ -1,7 +1,5 @@
 """The vendors' own SDKs in the agent, in this process: their calls are recorded, counted, and replayed offline."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -10,16 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from messages_server import (
-    CHAT_USAGE,
-    USAGE,
-    MessagesServer,
-    Reply,
-    answer,
-    completion,
-    error_reply,
-    text,
-)
+from messages_server import CHAT_USAGE, USAGE, MessagesServer, Reply, answer, completion, error_reply, text
 
 from guarantee_email_agent import Evaluation, evaluate
 from guarantee_email_agent.config.settings import Config, Llm, Secrets

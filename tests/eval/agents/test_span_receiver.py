@@ -1,7 +1,5 @@
 """What an agent exports while it works: evidence of its calls, and of what its model took."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

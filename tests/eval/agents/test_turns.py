@@ -1,7 +1,5 @@
 """What is said to an agent turn by turn, and what is expected of each."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path

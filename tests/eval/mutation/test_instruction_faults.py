@@ -1,7 +1,5 @@
 """Faults of instruction files and of their translations, outside of the prose that only a model reads."""
 
-from __future__ import annotations
-
 import pytest
 
 from guarantee_email_agent.eval.mutation.instruction_faults import INVERSION, PHRASE, REWORDING, instruction_faults

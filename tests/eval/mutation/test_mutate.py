@@ -1,7 +1,5 @@
 """`eval --mutate`: which faults come first, what notices each, and that nobody's files are touched."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Callable, Sequence

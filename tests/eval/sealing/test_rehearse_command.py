@@ -1,7 +1,5 @@
 """Past mail through the agent, beside what people sent."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """From mail that came to a sealed suite: drawn, labelled by a person, sealed, and run."""
 
-from __future__ import annotations
-
 import io
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page for those who decide, of runs as they mostly are and as strangers make them."""
 
-from __future__ import annotations
-
 import sample_reports
 from sample_reports import HOSTILE, case
 

@@ -1,7 +1,5 @@
 """A comparison as people and machines get it."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

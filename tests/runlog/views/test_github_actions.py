@@ -1,17 +1,10 @@
-from __future__ import annotations
-
 import io
 from pathlib import Path
 
 import pytest
 import sample_reports
 
-from guarantee_email_agent.runlog.views.github_actions import (
-    MAX_ANNOTATIONS,
-    GitHubStep,
-    annotate,
-    github_step,
-)
+from guarantee_email_agent.runlog.views.github_actions import MAX_ANNOTATIONS, GitHubStep, annotate, github_step
 
 
 class TestAnnotations:

@@ -1,7 +1,5 @@
 """The page as a text: what it says, what it leaves out, and that nothing of a stranger's is markup."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

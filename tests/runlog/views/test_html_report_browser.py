@@ -1,28 +1,19 @@
 """The page in a real browser, opened from disk."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sample_reports
-from browser_pages import Browser, accessibility_violations, browser_program, running_browser
+from browser_pages import Browser, accessibility_violations, browser_program
 
 from guarantee_email_agent.runlog.views.board_page import as_board
 from guarantee_email_agent.runlog.views.html_report import as_html
 
 pytestmark = pytest.mark.skipif(browser_program() is None, reason="this machine has no Chromium")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with running_browser() as browser:
-        yield browser
 
 
 @pytest.fixture

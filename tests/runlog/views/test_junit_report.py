@@ -1,7 +1,5 @@
 """What the readers of JUnit XML take: Jenkins' xunit plugin has the strictest schema, GitLab reads `file`."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -27,7 +25,7 @@ def suite(report: Any = None, **environ: str) -> ET.Element:
     [
         sample_reports.report(),
         sample_reports.report(sample_reports.hostile_case()),
-        sample_reports.report(sample_reports.case(), gate="undecided", planned=2, duration_s=1.23456),
+        sample_reports.report(sample_reports.case(), gate="undecided", planned=2, duration_s=None),
     ],
     ids=["each kind", "hostile", "interrupted"],
 )

@@ -1,7 +1,5 @@
 """What GitHub makes of it is tried with a parser of the same flavour: nothing of a stranger's becomes markup."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

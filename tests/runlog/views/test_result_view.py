@@ -1,7 +1,5 @@
 """One stored result as people and machines see it."""
 
-from __future__ import annotations
-
 import io
 import json
 from typing import Any

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import io
 import signal
 from collections.abc import Callable, Generator
@@ -11,12 +9,7 @@ import sample_reports
 from screen import Screen
 
 from guarantee_email_agent.runlog.records import Case, Outcome
-from guarantee_email_agent.runlog.views.run_report import (
-    RunOptions,
-    RunReporter,
-    RunStoppedError,
-    run_and_report,
-)
+from guarantee_email_agent.runlog.views.run_report import RunOptions, RunReporter, RunStoppedError, run_and_report
 from guarantee_email_agent.utils.errors import ConfigurationError, WorkersLostError
 from guarantee_email_agent.utils.terminal import Progress, Terminal
 

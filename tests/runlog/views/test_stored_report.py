@@ -1,7 +1,5 @@
 """Reports made of a run's log: whatever the run was, and whatever became of it since."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from contextlib import ExitStack

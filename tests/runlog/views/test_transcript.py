@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 import sample_reports
@@ -25,7 +23,7 @@ def test_what_did_not_happen_is_said() -> None:
 def test_of_a_task_alone_its_answer_is_told_and_no_mail() -> None:
     response = {"email_sent": False, "ticket_created": False, "answer": {"id": 1}}
     assert titles(request="Look", response=response, trace={"task_result": '{"id": 1}'}) == [
-        *("Task", "Answer of the agent"),
+        *("Task", "Answer of the agent")
     ]
     assert "Reply" in titles(request="Look", response={**response, "email_sent": True, "response_body": "Hello"})
 

@@ -1,7 +1,5 @@
 """What is different between two texts."""
 
-from __future__ import annotations
-
 import io
 
 from guarantee_email_agent.runlog.views.word_diff import diff_lines, diff_text, diff_words, paint_changes

@@ -1,7 +1,5 @@
 """Whatever a client sends gets an answer, and the sandbox goes on."""
 
-from __future__ import annotations
-
 import json
 import socket
 

@@ -1,7 +1,5 @@
 """Every method of the client library works or is refused with a sentence; anything at all gets an answer in JSON."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import re

@@ -1,7 +1,5 @@
 """Pages that mean no good, or do none: whatever they do, the next request is answered."""
 
-from __future__ import annotations
-
 import shutil
 from contextlib import suppress
 from typing import Any

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import email
 import email.policy
 import quopri

@@ -1,7 +1,5 @@
 """Marks as folders, on a Dovecot that behaves as Exchange: system flags alone, and keywords refused."""
 
-from __future__ import annotations
-
 import dataclasses
 import email
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The mailbox as the agent calls it: circuits, deadlines, and how long a proof is waited for."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What holds for a mailbox of either kind."""
 
-from __future__ import annotations
-
 import email
 import os
 import threading

@@ -1,7 +1,5 @@
 """The mark of the ledger that serves a mailbox, in a Maildir and on an IMAP server."""
 
-from __future__ import annotations
-
 import email
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Files of a Maildir that have one name before their flags, or one that no mark fits into."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

@@ -1,7 +1,5 @@
 """Which mailbox a configuration opens, and with which secrets."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

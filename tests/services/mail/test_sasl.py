@@ -1,7 +1,5 @@
 """Logging in with access tokens: to Dovecot and Postfix, and to servers that answer as no real one can be made to."""
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import json

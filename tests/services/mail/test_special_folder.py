@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast

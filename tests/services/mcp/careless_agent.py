@@ -4,8 +4,6 @@ python careless_agent.py return|interrupt|kill
 """
 
 # ruff: noqa: T201  # it is a program
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

@@ -7,8 +7,6 @@ a number from 400 to 599 is answered with that HTTP status; one that begins with
 """
 
 # ruff: noqa: T201  # it is a program
-from __future__ import annotations
-
 import json
 import os
 import re

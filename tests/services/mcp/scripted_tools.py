@@ -8,8 +8,6 @@ same once more, that holds from the second call on.
 """
 
 # ruff: noqa: T201  # it is a program
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -6,8 +6,6 @@ Each call of the tool `effect` adds a line to FILE, whatever becomes of its answ
 """
 
 # ruff: noqa: T201  # it is a program
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Servers that others wrote, from npm, by mappings: a database, a list of tasks, a mailbox. All of it on loopback."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import AsyncIterator, Callable
@@ -15,10 +13,7 @@ from postgresql import LedgerSql
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.services.ports import parse_ticket_id
-from guarantee_email_agent.services.services import (
-    create_ticketing_client,
-    create_warranty_client,
-)
+from guarantee_email_agent.services.services import create_look_up_client, create_ticketing_client
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import MCPConnectionError
 
@@ -96,16 +91,16 @@ mcp:
         not_found: {{empty: "data.statements[only].rows"}}
 """,
     )
-    client = keep(create_warranty_client(config, SystemClock()))
+    client = keep(create_look_up_client("warranty_api", config, SystemClock()))
     await client.test_connection()
     assert await client.test_answer() == "find_device answered a sample call: not_found"
-    answer = await client.check_warranty("SN-1")
+    answer = await client.look_up("SN-1")
     assert answer == {"status": "valid", "expiration_date": "2030-01-31", "serial_number": "SN-1"}
-    assert (await client.check_warranty("SN-2"))["status"] == "other"
-    error = await failure(client.check_warranty("SN-3"))
+    assert (await client.look_up("SN-2"))["status"] == "other"
+    error = await failure(client.look_up("SN-3"))
     assert error.message.startswith("warranty_api: the answer of find_device holds several items")
     # A quote ends no statement: the number is a parameter.
-    assert await client.check_warranty("SN-1' OR '1'='1") == {"status": "not_found"}
+    assert await client.look_up("SN-1' OR '1'='1") == {"status": "not_found"}
 
 
 TASKS = """

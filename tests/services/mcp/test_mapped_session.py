@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -85,7 +83,7 @@ def warranty(make_warranty: MakeWarranty) -> LookUpClient:
 
 async def test_look_up_speaks_the_servers_language(warranty: LookUpClient, script: Script) -> None:
     await warranty.test_connection()
-    assert await warranty.check_warranty("SN-1") == {"status": "valid", "expiration_date": "2030-01-31"}
+    assert await warranty.look_up("SN-1") == {"status": "valid", "expiration_date": "2030-01-31"}
     assert script.calls == [["find_device", {"serial": "SN-1"}]]
 
 
@@ -93,40 +91,40 @@ class TestNotFound:
     @pytest.mark.parametrize("failed", [False, True])
     async def test_words_of_the_mapping_say_so(self, warranty: LookUpClient, script: Script, failed: bool) -> None:
         script.write(FIND_DEVICE, find_device=prose("Error: No such device.", failed=failed))
-        assert await warranty.check_warranty("SN-1") == {"status": "not_found"}
+        assert await warranty.look_up("SN-1") == {"status": "not_found"}
 
     @pytest.mark.parametrize("content", [{"result": "No such device"}, {"message": "no such device."}])
     async def test_text_may_be_wrapped(self, warranty: LookUpClient, script: Script, content: dict[str, str]) -> None:
         script.write(FIND_DEVICE, find_device={"content": [], "structuredContent": content})
-        assert await warranty.check_warranty("SN-1") == {"status": "not_found"}
+        assert await warranty.look_up("SN-1") == {"status": "not_found"}
 
     @pytest.mark.parametrize("text", ["Error: the pool is empty", "upstream temporarily unavailable"])
     async def test_failure_that_is_not_marked_as_one_is_one(
         self, warranty: LookUpClient, script: Script, text: str
     ) -> None:
         script.write(FIND_DEVICE, find_device=prose(text))
-        assert (await failure(warranty.check_warranty("SN-1"))).code in (
+        assert (await failure(warranty.look_up("SN-1"))).code in (
             "warranty_api_failed",
             "warranty_api_unavailable",
         )
 
     async def test_outage_in_the_same_words_is_an_outage(self, warranty: LookUpClient, script: Script) -> None:
         script.write(FIND_DEVICE, find_device=prose("401 Unauthorized: no such device", failed=True))
-        assert (await failure(warranty.check_warranty("SN-1"))).code == "warranty_api_auth"
+        assert (await failure(warranty.look_up("SN-1"))).code == "warranty_api_auth"
 
     @pytest.mark.parametrize("serial", ["SN-429-77", "SN-32601", "503"])
     async def test_number_that_resembles_a_failure_is_not_found_as_any_other(
         self, warranty: LookUpClient, script: Script, serial: str
     ) -> None:
         script.write(FIND_DEVICE, find_device=prose(f"No such device: {serial}", failed=True))
-        assert await warranty.check_warranty(serial) == {"status": "not_found"}
+        assert await warranty.look_up(serial) == {"status": "not_found"}
 
     async def test_tool_that_is_gone_says_nothing_of_the_device(
         self, make_warranty: MakeWarranty, script: Script
     ) -> None:
         client = make_warranty(replace(CHECK, not_found=NotFound(text="not found")))
         script.write(FIND_DEVICE)  # which it lists, and does not know
-        assert (await failure(client.check_warranty("SN-1"))).code == "warranty_api_failed"
+        assert (await failure(client.look_up("SN-1"))).code == "warranty_api_failed"
 
 
 class TestWholeNumbers:
@@ -153,11 +151,11 @@ class TestWholeNumbers:
     async def test_other_number_is_not_found_and_not_asked_for(
         self, numbers: LookUpClient, script: Script, serial: str
     ) -> None:
-        assert await numbers.check_warranty(serial) == {"status": "not_found"}
+        assert await numbers.look_up(serial) == {"status": "not_found"}
         assert script.calls == []
 
     async def test_number_may_be_written_with_zeros_before_it(self, numbers: LookUpClient, script: Script) -> None:
-        assert (await numbers.check_warranty("00123456"))["status"] == "valid"
+        assert (await numbers.look_up("00123456"))["status"] == "valid"
         assert script.calls == [["find_device", {"serial": 123456}]]
 
     async def test_sample_call_asks_for_digits(self, numbers: LookUpClient, script: Script) -> None:
@@ -186,14 +184,10 @@ class TestChangedServer:
             await warranty.test_connection()
         assert [
             line.partition(": ")[0].rpartition("check_warranty.")[2] for line in caught.value.message.splitlines()
-        ] == [
-            "arguments.serial_number",
-            "result.status",
-            "result.expiration_date",
-        ]
+        ] == ["arguments.serial_number", "result.status", "result.expiration_date"]
 
     async def expect_outage(self, warranty: LookUpClient, field: str) -> None:
-        error = await failure(warranty.check_warranty("SN-2"))
+        error = await failure(warranty.look_up("SN-2"))
         assert error.code == "warranty_api_tools_changed"
         assert error.outage
         assert field in error.message
@@ -206,7 +200,7 @@ class TestChangedServer:
     async def test_server_may_say_so(self, warranty: LookUpClient, script: Script) -> None:
         await warranty.test_connection()
         script.write(tool("find_device", "number"), notify=True, find_device=DEVICE)
-        await warranty.check_warranty("SN-1")
+        await warranty.look_up("SN-1")
         await self.expect_outage(warranty, "check_warranty.arguments.serial_number")
 
     async def test_outage_ends_with_the_change(self, warranty: LookUpClient, script: Script) -> None:
@@ -214,7 +208,7 @@ class TestChangedServer:
         script.write(tool("get_device", "serial"))
         await self.expect_outage(warranty, "find_device")
         script.write(FIND_DEVICE, find_device=DEVICE)
-        assert (await warranty.check_warranty("SN-1"))["status"] == "valid"
+        assert (await warranty.look_up("SN-1"))["status"] == "valid"
 
 
 class TestTickets:

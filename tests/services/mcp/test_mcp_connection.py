@@ -1,7 +1,5 @@
 """A session with an HTTP server that keeps sessions, and does what servers should not."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import threading

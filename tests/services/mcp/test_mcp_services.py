@@ -1,7 +1,5 @@
 """Tickets and the mailbox of servers that are not ours, by our tools' names."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, get_args
@@ -167,10 +165,7 @@ async def test_the_folder_for_drafts_is_tried_by_a_server_that_can(mailbox: Mail
     mailbox.offers(CALLS, DRAFT_CALLS, {"test_connection": {"drafts"}})
     await mailbox.client.test_connection()
     await mailbox.client.test_connection(drafts=True)
-    assert mailbox.calls == [
-        ["test_connection", {}],
-        ["test_connection", {"drafts": True}],
-    ]
+    assert mailbox.calls == [["test_connection", {}], ["test_connection", {"drafts": True}]]
 
 
 async def test_a_draft_is_found_as_the_server_says(mailbox: Mailbox) -> None:

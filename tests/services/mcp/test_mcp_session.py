@@ -1,7 +1,5 @@
 """A session with real server processes, among them some that do what servers should not."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

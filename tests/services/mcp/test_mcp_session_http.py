@@ -1,7 +1,5 @@
 """A session with a real server over streamable HTTP on loopback."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal
@@ -73,11 +71,7 @@ async def test_calls_are_answered(session: McpSession) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "code", "retryable"),
-    [
-        (401, "oracle_auth", False),
-        (503, "oracle_unavailable", True),
-    ],
+    ("status", "code", "retryable"), [(401, "oracle_auth", False), (503, "oracle_unavailable", True)]
 )
 async def test_a_status_tells_what_kind_of_failure_it_is(
     status: int, code: str, retryable: bool, session: McpSession

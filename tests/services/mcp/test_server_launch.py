@@ -1,7 +1,5 @@
 """What a server of somebody else is started or asked with, and which secrets it gets."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

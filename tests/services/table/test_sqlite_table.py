@@ -1,7 +1,5 @@
 """A warranty list in a database, which somebody else writes."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing

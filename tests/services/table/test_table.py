@@ -1,7 +1,5 @@
 """What counts as the same number, and which columns are used."""
 
-from __future__ import annotations
-
 import os
 import resource
 from collections.abc import Iterator, Mapping

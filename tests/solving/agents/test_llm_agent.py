@@ -1,7 +1,5 @@
 """A model at the network's edge that says what a test wants, and what the agent makes of it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """Real programs that work on a task."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time
@@ -63,6 +61,7 @@ def test_record_of_its_run_is_kept() -> None:
     step = python(f"print({json.dumps(report)!r})")
     assert result(step) == {"result": "42"}
     assert (step.record, step.text) == (report, "")
+    assert (step.usage.uncounted, step.cost_usd) == (1, None)  # nobody saw what it asked of a model
 
 
 def test_parts_of_a_record_with_wrong_types_are_left_out() -> None:

@@ -1,7 +1,5 @@
 """`solve` over a folder of tasks, with sandboxes that isolate nothing."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from typing import Any

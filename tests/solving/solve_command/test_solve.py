@@ -1,7 +1,5 @@
 """The whole of `solve` over folders of tasks, and what a task may ask for."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -185,6 +183,8 @@ def test_missing_script_of_one_task_does_not_stop_the_others(bench: Any, make_ta
         ({"agent": "command", "command": None}, "--agent command needs --command"),
         ({"agent": "llm"}, "--command goes with --agent command, not llm"),
         ({"model": "claude-opus-5"}, "--model goes with --agent llm, not command"),
+        ({"limits": RunLimits(max_tokens=1)}, "--max-tokens goes with --agent llm, not command"),
+        ({"limits": RunLimits(max_cost_usd=1)}, "--max-cost goes with --agent llm, not command"),
         ({"agent": "llm", "command": None}, "ANTHROPIC_API_KEY is not set"),
         ({"command": "echo '"}, "Close the quotes"),
         ({"command": "nonesuch-program"}, "there is no program 'nonesuch-program'"),

@@ -1,7 +1,5 @@
 """`solve` as a process of its own that is killed, interrupted, or cannot write: what is left, and how it goes on."""
 
-from __future__ import annotations
-
 import json
 import resource
 import signal

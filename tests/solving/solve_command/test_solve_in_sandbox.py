@@ -1,7 +1,5 @@
 """`solve` as a user calls it, in the embedded sandbox: the examples, agents that mean ill, a folder of programs."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,26 +1,15 @@
 """A language model at work: the real client, and a server on loopback that speaks its protocol."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import messages_server
 import pytest
-from messages_server import (
-    MessagesServer,
-    Reply,
-    answer,
-    completion,
-    error_reply,
-    openai_config,
-    running_messages_server,
-    text,
-)
+from messages_server import MessagesServer, Reply, answer, completion, error_reply, openai_config, text
 from tasks_and_sandboxes import MakeTask
 
 from guarantee_email_agent.config.settings import Config, Llm, Secrets
@@ -30,15 +19,14 @@ MODEL = "claude-sonnet-5-5-20260928"
 
 
 @pytest.fixture
-def model_server(bench: Any, make_task: MakeTask) -> Iterator[MessagesServer]:
+def model_server(bench: Any, make_task: MakeTask, server: MessagesServer) -> MessagesServer:
     """A server for one task."""
     make_task("sum")
-    with running_messages_server() as server:
-        bench.config = Config(
-            llm=Llm(model="claude-sonnet-5-5"),
-            secrets=Secrets(anthropic_api_key="test-key", anthropic_base_url=server.url),
-        )
-        yield server
+    bench.config = Config(
+        llm=Llm(model="claude-sonnet-5-5"),
+        secrets=Secrets(anthropic_api_key="test-key", anthropic_base_url=server.url),
+    )
+    return server
 
 
 def says(*content: Mapping[str, Any], stop_reason: str = "tool_use") -> Reply:

@@ -1,7 +1,5 @@
 """A task runner whose agents do as they are told."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

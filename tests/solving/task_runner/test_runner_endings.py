@@ -2,8 +2,6 @@
 meanwhile, what a judge finds in it, and what the next call does.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs histories from a shell: `scripts/simulate --histories 100000`, or one with all its calls: `--seed 4711`."""
 
-from __future__ import annotations
-
 import argparse
 import gc
 import logging

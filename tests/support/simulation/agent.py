@@ -125,7 +125,7 @@ def create_daemon(history: History, ledger: Ledger, owner: str, stop: asyncio.Ev
     mailbox = SimulatedMailbox(history)
     processor = EmailProcessor(
         mail=mailbox,
-        warranty=SimulatedWarranty(history),
+        look_ups={"warranty_api": SimulatedWarranty(history)},
         ticketing=SimulatedTicketing(history),
         llm=_model(),
         instructions=instructions(),

@@ -1,7 +1,5 @@
 """An asyncio event loop on virtual time, whose agents can be killed as SIGKILL kills a process."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence

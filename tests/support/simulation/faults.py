@@ -1,7 +1,5 @@
 """What goes wrong in a history: drawn call by call from its seed."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from random import Random
 from typing import Final, Literal, TypeAlias

@@ -1,7 +1,5 @@
 """One history: letters come, agents work on them and die, services fail, people and administrators join in."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from contextvars import copy_context

@@ -171,9 +171,12 @@ class Inbox:
         if parked:
             letter = self._random.choice(parked)
             self._history.note("loses its mark", letter.id)
-            letter.mark = None
             self._reopen(letter)
-            self.announce()
+            self.take_mark_off(letter)
+
+    def take_mark_off(self, letter: Letter) -> None:
+        letter.mark, letter.reopened = None, True
+        self.announce()
 
     def _reopen(self, letter: Letter) -> None:
         letter.reopened = True

@@ -1,7 +1,5 @@
 """What has to hold of every history, whatever went wrong in it."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final

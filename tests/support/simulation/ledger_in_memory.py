@@ -1,7 +1,5 @@
 """The agent's own ledger on a SQLite database in memory, emptied for every history."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 

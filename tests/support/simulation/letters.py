@@ -1,7 +1,5 @@
 """What customers, machines and a copying mail server put into the inbox."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final, Literal
 

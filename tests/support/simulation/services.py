@@ -12,6 +12,7 @@ from guarantee_email_agent.services.ports import (
     InboxEntry,
     InboxFilter,
     MailMark,
+    MarkedMail,
     Reply,
     SentState,
 )
@@ -108,6 +109,18 @@ class SimulatedMailbox:
 
         await self._history.call("mail", "mark", set_mark, about=mail_id)
 
+    async def list_mails(self) -> list[MarkedMail]:
+        def look() -> list[MarkedMail]:
+            return [MarkedMail(letter.id, letter.mark) for letter in self._history.inbox.letters.values()]
+
+        return await self._history.call("mail", "list_mails", look)
+
+    async def unmark(self, mail_id: str) -> None:
+        def take_off() -> None:
+            self._history.inbox.take_mark_off(self._letter(mail_id))
+
+        await self._history.call("mail", "unmark", take_off, about=mail_id, repeatable=False, prompt=True)
+
     async def find_mail(self, message_id: str) -> str | None:
         raise AssertionError("only `answer` and `capture` search")
 
@@ -127,14 +140,14 @@ class SimulatedMailbox:
 
 
 class SimulatedWarranty:
-    """A WarrantyApi behind the agent's own circuit breaker."""
+    """A LookUpService behind the agent's own circuit breaker."""
 
     def __init__(self, history: History) -> None:
         self._history = history
         self._circuit = CircuitBreaker("warranty_api", history.clock)
 
-    async def check_warranty(self, serial_number: str) -> Mapping[str, Any]:
-        status, year = ("expired", 2020) if serial_number == "SN54321" else ("valid", 2099)
+    async def look_up(self, number: str) -> Mapping[str, Any]:
+        status, year = ("expired", 2020) if number == "SN54321" else ("valid", 2099)
         answer = {"status": status, "expiration_date": f"{year}-12-31", "coverage": "full"}
         return await self._circuit.call(lambda: self._history.call("warranty_api", "check_warranty", lambda: answer))
 

@@ -40,7 +40,7 @@ from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.terminal import Progress
-from guarantee_email_agent.utils.text import amount
+from guarantee_email_agent.utils.text import cost_text
 
 MAX_BODY_BYTES: Final = 64_000_000
 KEY_SET_BY_US: Final = "set-by-eval"
@@ -117,7 +117,7 @@ class ModelGateway(PaidRun):
                 await client.aclose()
 
     def progress_detail(self) -> str:
-        return "" if not self.meter.cost_usd else f"${amount(self.meter.cost_usd)}"
+        return "" if self.meter.cost_usd == 0 else cost_text(self.meter.cost_usd)
 
     def show_progress(self, progress: Progress) -> None:
         """Each result is told as it comes."""

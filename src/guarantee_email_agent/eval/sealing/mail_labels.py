@@ -12,19 +12,19 @@ from typing import Any, Final, TypeVar
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.capture.scenario_file import file_text
 from guarantee_email_agent.eval.loader import EvalLoader
-from guarantee_email_agent.eval.look_up_source import mock_response
+from guarantee_email_agent.eval.look_up_source import look_up_place, mock_response
 from guarantee_email_agent.eval.sealing.sample_command import UNLABELLED
 from guarantee_email_agent.files.report_files import write_whole
 from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.instructions.instruction import Instructions
-from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp, look_up_of
+from guarantee_email_agent.instructions.look_up import LookUp, look_up_of
 from guarantee_email_agent.instructions.router import all_situations
 from guarantee_email_agent.reading.number_reader import number_key
 from guarantee_email_agent.reading.numbers import stands_in
 from guarantee_email_agent.runlog.labelling import LabelField, LabelItem
 from guarantee_email_agent.runlog.suite_manifest import read_manifest
-from guarantee_email_agent.services.look_ups import instruction_files, tool_of
+from guarantee_email_agent.services.look_ups import instruction_files
 from guarantee_email_agent.utils.errors import EvalError
 from guarantee_email_agent.utils.text import printable
 
@@ -132,9 +132,7 @@ class MailLabels:
         if (look_up := outcome.look_up) is not None:
             answer = {look_up.status_key: outcome.status}
             met["mock_responses"] = {look_up.name: mock_response(look_up.name, answer, self._config)}
-            server, tool, argument = "warranty", "check_warranty", "serial_number"
-            if look_up.name != WARRANTY.name:
-                server, (tool, argument) = look_up.name, tool_of(self._config.look_ups[look_up.name])
+            server, tool, argument = look_up_place(look_up.name, self._config)
             called = {argument: {"matches": _spelled(number)}}
             expected["calls"] = [{"server": server, "tool": tool, "arguments": called}]
         description = f"A mail drawn at random, labelled {outcome.key}{f' {number}' if number else ''}"

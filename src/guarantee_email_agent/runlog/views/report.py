@@ -34,7 +34,7 @@ class Report:
     what the run shows. facts: what else is to be known of the run. causes: reasons with the names of the cases that
     share each. groups: how those of each category and language did. planned: how many cases a whole run has. cases:
     those of a large run are read anew each time they are gone through. history: earlier runs, the oldest first.
-    commit, ran_by: empty where they are not known.
+    commit, ran_by: empty where they are not known. duration_s: None of a run without an end.
     summary: what `--json` has beside the cases, and json_case: a case there.
     """
 
@@ -43,7 +43,7 @@ class Report:
     suite: str
     run_id: str
     started: str
-    duration_s: float
+    duration_s: float | None
     gate: Gate
     verdict: str
     totals: Totals

@@ -118,7 +118,7 @@ def suite_report(
             "schema_version": SCHEMA_VERSION,
             "run_id": run.id,
             "started": run.started,
-            "duration_s": round(run.duration_s, 3),
+            "duration_s": run.duration_s and round(run.duration_s, 3),
             "agent": run.agent or None,
             "llm": run.llm,
             "model": run.model,

@@ -90,23 +90,11 @@ WARRANTIES: Final = TableLayout(
 
 
 def open_table(file: Path, layout: TableLayout[Row]) -> Table[Row]:
-    """Raises TableError."""
-    if is_sqlite(file):
-        return SqliteTable(file, layout)
-    return CsvTable(file, layout, time.time)
-
-
-class OpenedTable(Generic[Row]):
-    """A table, opened for a BlockingService. Raises ToolError."""
-
-    def __init__(self, file: Path, layout: TableLayout[Row]) -> None:
-        try:
-            self.find = open_table(file, layout).find
-        except TableError as error:
-            raise ToolError(f"{layout.server}_invalid_table", str(error)) from None
-
-    def close(self) -> None:
-        """It holds nothing open between two calls."""
+    """Raises ToolError."""
+    try:
+        return SqliteTable(file, layout) if is_sqlite(file) else CsvTable(file, layout, time.time)
+    except TableError as error:
+        raise ToolError(f"{layout.server}_invalid_table", str(error)) from None
 
 
 class LocalLookUp(LookUpClient, Generic[Row]):
@@ -114,7 +102,7 @@ class LocalLookUp(LookUpClient, Generic[Row]):
 
     def __init__(
         self,
-        service: BlockingService[OpenedTable[Row]],
+        service: BlockingService[Table[Row]],
         tool: str,
         answer: Callable[[str, Row | None], dict[str, Any]],
         clock: Clock,
@@ -141,7 +129,7 @@ def warranty_look_up(file: Path, timeout_s: float, clock: Clock) -> LocalLookUp[
     def answer(number: str, record: WarrantyRecord | None) -> dict[str, Any]:
         return warranty_answer(number, record, date.today())  # noqa: DTZ011
 
-    service = BlockingService(WARRANTIES.server, "warranties.file", lambda: OpenedTable(file, WARRANTIES), timeout_s)
+    service = BlockingService(WARRANTIES.server, "warranties.file", lambda: open_table(file, WARRANTIES), timeout_s)
     return LocalLookUp(service, "check_warranty", answer, clock, WARRANTY)
 
 
@@ -164,7 +152,7 @@ def table_look_up(
     """In any table. key: the column with the number."""
     name = look_up.name
     layout = table_layout(name, file.stem, key)
-    service = BlockingService(name, f"look_ups.{name}.table", lambda: OpenedTable(file, layout), timeout_s)
+    service = BlockingService(name, f"look_ups.{name}.table", lambda: open_table(file, layout), timeout_s)
     return LocalLookUp(service, "find_row", lambda _, row: row_answer(row), clock, look_up)
 
 

@@ -12,16 +12,16 @@ import sqlite3
 import stat
 import threading
 import unicodedata
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, TypeVar
 
 from guarantee_email_agent.services.call_errors import ToolError, format_sqlite_error, sqlite_tool_error
 
 Row = TypeVar("Row")
-RowOut = TypeVar("RowOut", covariant=True)
 
 _SEPARATORS: Final = re.compile(r"[\s\u00ad\u2010-\u2015\u2212_-]+")
 
@@ -53,9 +53,13 @@ class TableLayout(Generic[Row]):
         return [column for column in present if column and (known is None or column in known)]
 
 
-class Table(Protocol[RowOut]):
-    def find(self, number: str) -> RowOut | None:
+class Table(ABC, Generic[Row]):
+    @abstractmethod
+    def find(self, number: str) -> Row | None:
         """Raises ToolError where the table cannot be read."""
+
+    def close(self) -> None:
+        """It holds nothing open between two calls."""
 
 
 def number_key(number: str) -> str:
@@ -79,8 +83,8 @@ SETTLED_S: Final = 1.0
 _DELIMITERS: Final = ",;\t"
 
 
-class CsvTable(Generic[Row]):
-    """The rows of a CSV file. A Table.
+class CsvTable(Table[Row]):
+    """The rows of a CSV file.
 
     A change is taken over once the file has not been written to for a second: half a file would tell customers that
     they are not in our records. A file that turns bad, or disappears, leaves the last good rows in use.
@@ -201,8 +205,8 @@ MAGIC: Final = b"SQLite format 3\0"
 BUSY_S: Final = 5.0
 
 
-class SqliteTable(Generic[Row]):
-    """Nothing is kept in memory: each call asks the database, which is never written. A Table."""
+class SqliteTable(Table[Row]):
+    """Nothing is kept in memory: each call asks the database, which is never written."""
 
     def __init__(self, file: Path, layout: TableLayout[Row]) -> None:
         """Raises TableError."""

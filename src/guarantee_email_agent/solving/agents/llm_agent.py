@@ -147,7 +147,7 @@ class LlmAgent(Agent):
                 await asyncio.wait({asking}, timeout=min(_POLL_S, deadline.remaining_s()))
             return asking.result(), held_back.lost
         except LLMError as error:
-            details = {"retryable": error.code not in _NOT_RETRYABLE, "code": error.code, "lost": held_back.lost}
+            details = {"retryable": error.code not in _NOT_RETRYABLE, "lost": held_back.lost}
             raise AgentStepError(error.message, "model_error", details) from None
         finally:
             asking.cancel()

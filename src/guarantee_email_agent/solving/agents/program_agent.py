@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Any, Final
 
+from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.solving.agents.agent import Agent, AgentFactory, AgentStepError, Step, TaskContext
 from guarantee_email_agent.solving.run_limits import FailureReason
 from guarantee_email_agent.solving.tools import TASK_COMPLETE, ToolCall, ToolResult
@@ -39,7 +40,8 @@ class ProgramAgent(Agent):
 
     The instruction stands for `{instruction}` in its arguments, or else comes on its stdin. It gets our environment and
     `TASK_NAME`, `TASK_INSTRUCTION`, `TASK_SANDBOX_URL`, `TASK_SANDBOX_PORT` and `TASK_CLIENT_TYPE`. Its stdout is the
-    answer; a JSON object with `task_result` is a record of its run. At the end its process group is killed.
+    answer; a JSON object with `task_result` is a record of its run, which alone tells what it took of a model. At the
+    end its process group is killed.
     """
 
     def __init__(self, context: TaskContext, command: Sequence[str]) -> None:
@@ -57,7 +59,8 @@ class ProgramAgent(Agent):
             failure = failure or FailureReason("command_failed", "the program says that it failed")
         answer_text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
         calls = () if failure and not result else (ToolCall("call_1", TASK_COMPLETE, {"result": answer_text}),)
-        return Step(text="" if record else text, calls=calls, record=_valid_entries(record or {}), failure=failure)
+        told = _valid_entries(record or {})
+        return Step("" if record else text, calls, TokenUsage(uncounted=1), None, record=told, failure=failure)
 
     def _run(self, answer: IO[bytes], errors: IO[bytes]) -> FailureReason | None:
         """Why the program's answer does not count; None where it does."""

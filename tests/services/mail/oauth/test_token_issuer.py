@@ -1,7 +1,5 @@
 """What an issuer of tokens may answer, and what its refusals mean."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from dataclasses import replace
