@@ -17,10 +17,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from guarantee_email_agent.runlog.records import (
+    CaseResult,
     Check,
     Input,
     InputSet,
-    NewResult,
     ResultFilter,
     Run,
     SuiteKey,
@@ -84,7 +84,7 @@ def write_run(file: Path, number: int, scenarios: int, changed: int) -> None:
         has_failed = (position + number) % 50 == 0
         reply = REPLY.format(number=position, ticket=ticket)
         calls = [{"server": "mail", "tool": "send_reply", "arguments": {"body": reply, "to": "jane@example.com"}}]
-        result = NewResult(
+        result = CaseResult(
             name=f"valid_warranty_{position:05}",
             position=position,
             verdict="failed" if has_failed else "passed",
