@@ -17,17 +17,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from guarantee_email_agent.runlog.records import (
+    CaseResult,
     Check,
     Input,
     InputSet,
-    NewResult,
-    NewRun,
     ResultFilter,
+    Run,
     SuiteKey,
     Usage,
 )
 from guarantee_email_agent.runlog.run_reader import RunStore
-from guarantee_email_agent.runlog.run_writer import RunEnd, RunWriter
+from guarantee_email_agent.runlog.run_writer import RunWriter
 
 MB = 1_000_000
 REPLY = """\
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def write_run(file: Path, number: int, scenarios: int, changed: int) -> None:
     """A run of `eval`. changed: percent of its answers that no earlier run gave."""
-    run = NewRun(
+    run = Run(
         id=f"20260118T{number:06}-{number:08x}",
         command="eval",
         suite="evals/scenarios",
@@ -84,7 +84,7 @@ def write_run(file: Path, number: int, scenarios: int, changed: int) -> None:
         has_failed = (position + number) % 50 == 0
         reply = REPLY.format(number=position, ticket=ticket)
         calls = [{"server": "mail", "tool": "send_reply", "arguments": {"body": reply, "to": "jane@example.com"}}]
-        result = NewResult(
+        result = CaseResult(
             name=f"valid_warranty_{position:05}",
             position=position,
             verdict="failed" if has_failed else "passed",
@@ -100,7 +100,8 @@ def write_run(file: Path, number: int, scenarios: int, changed: int) -> None:
             response={"email_sent": True, "response_body": reply, "ticket_created": True, "calls": calls},
         )
         writer.add(result)
-    writer.finish(RunEnd("failed" if number % 3 else "passed", 0, "2026-01-18T10:00:09Z", 9.0))
+    ended = run._replace(exit_code=0, ended="2026-01-18T10:00:09Z", duration_s=9.0)
+    writer.finish(ended._replace(outcome="failed" if number % 3 else "passed"))
 
 
 def _measure(file: Path) -> None:
@@ -109,14 +110,14 @@ def _measure(file: Path) -> None:
         last = store.find_run("last")
         before = store.runs(before=last.number, limit=1)[0]
         failed = ResultFilter(verdicts=("failed", "error"))
-        result = next(store.results(last))
+        result = next(store.outcomes(last)).shown
         _time("the last 50 runs", lambda: store.runs())
         _time("the last green run of a suite", lambda: store.find_run("green", key))
         _time("a run by the beginning of its id", lambda: store.find_run(before.id[:15]))
-        _time("all results of a run", lambda: list(store.results(last)))
+        _time("all results of a run", lambda: list(store.outcomes(last)))
         _time("those that failed", lambda: store.page_of_results(last, failed))
         _time("50 of a search", lambda: store.page_of_results(last, ResultFilter(text="customer 99")))
-        _time("one result with checks and transcript", lambda: (store.checks(result), store.transcript(result)))
+        _time("one result with checks and transcript", lambda: store.result(result.place.id))
         _time("the last 50 results of a scenario", lambda: store.history(result.name))
         _time("two runs side by side", lambda: _compare(store, last.number, before.number))
         _time("every result of the store", lambda: _stream(store), repeat=1)
@@ -124,8 +125,8 @@ def _measure(file: Path) -> None:
 
 def _compare(store: RunStore, new: int, old: int) -> int:
     runs = {run.number: run for run in store.runs(limit=5)}
-    former = {each.name: each.verdict for each in store.results(runs[old])}
-    return sum(former.get(each.name) != each.verdict for each in store.results(runs[new]))
+    former = {each.name: each.verdict for each in store.outcomes(runs[old])}
+    return sum(former.get(each.name) != each.verdict for each in store.outcomes(runs[new]))
 
 
 def _stream(store: RunStore) -> int:
@@ -133,7 +134,7 @@ def _stream(store: RunStore) -> int:
     count, below = 0, None
     while runs := store.runs(before=below):
         for run in runs:
-            count += sum(1 for _ in store.results(run))
+            count += sum(1 for _ in store.outcomes(run))
         below = runs[-1].number
     more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     print(f"  {count:,} results streamed, {more / 1024:.1f} MiB more memory")

@@ -66,7 +66,7 @@ def _pages(file: Path) -> Iterator[tuple[str, str]]:
 
 def _measure(what: str, address: str, path: str, process_id: int) -> None:
     connection = http.client.HTTPConnection(address)
-    times = []
+    times: list[float] = []
     spent = 0.0
     for _ in range(REPEAT + 1):
         if len(times) == 1:

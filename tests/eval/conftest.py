@@ -6,6 +6,7 @@ import pytest
 from scenario_folder import BUILT_IN
 
 from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.eval.case_result import judged_case, unusable_case
 from guarantee_email_agent.eval.models import (
     EvalEmail,
     EvalExpectedOutput,
@@ -68,8 +69,8 @@ def outcome() -> Callable[..., EvalResult]:
     def make(*failures: str | Check, took_ms: int = 3, **changes: Any) -> EvalResult:
         scenario = make_scenario(**{"input": mail_with_body(f"Mail {in_letters(next(numbers))}")} | changes)
         checks = tuple(each if isinstance(each, Check) else Check(*each.split(": ", 1)) for each in failures)
-        actual = {"email_sent": True}
-        return EvalResult(scenario, not failures, list(map(str, checks)), actual, took_ms, checks=checks)
+        actual = {"email_sent": True, "processing_time_ms": took_ms}
+        return EvalResult.of(scenario, [judged_case(scenario, checks, actual)])
 
     return make
 
@@ -78,4 +79,4 @@ def outcome() -> Callable[..., EvalResult]:
 def invalid() -> EvalResult:
     """The result of a file that cannot be used."""
     broken = InvalidScenario("a_1.yaml", "evals/a_1.yaml", "Missing field: created", "eval_missing_field")
-    return EvalResult.of_invalid(broken)
+    return EvalResult.of(broken, [unusable_case(broken)])

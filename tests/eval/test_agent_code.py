@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.eval.agent_code import follow_agent
+from guarantee_email_agent.eval.verdict_inputs import follow_agent
 
 OUR_PYTHON = sys.executable
 NOT_KNOWN = "which shelf the agent's Python has is not known"

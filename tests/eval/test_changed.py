@@ -12,10 +12,11 @@ import junitparser
 import pytest
 from kept_suite import KeptSuite
 from scenario_folder import failing
+from stored_runs import results_of
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval import verdict_inputs
-from guarantee_email_agent.eval.stale import find_stale, print_stale
+from guarantee_email_agent.eval.reuse import find_stale, print_stale
 from guarantee_email_agent.runlog.records import Input
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.views.result_view import json_result, print_run
@@ -40,7 +41,7 @@ def executed(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def origins(suite: KeptSuite) -> list[str | None]:
-    return [each.taken_over for each in suite.results()]
+    return [each.taken_over or None for each in suite.results()]
 
 
 def without_summary_of_origin(text: str) -> str:
@@ -61,10 +62,11 @@ def test_what_is_unchanged_does_not_run_and_is_told_as_if_it_had(
     with RunStore(suite.file) as store:
         run = store.find_run("last")
         assert (run.id, run.outcome, run.total, run.passed, run.mails) == ("run-3", "failed", 3, 2, 1)
-        assert [each.position for each in store.results(run)] == [1, 2, 3]
-        for before, now in zip(suite.results("run-2"), store.results(run), strict=True):
-            assert store.result(before.id) == store.result(now.id)._replace(taken_over="")
-            assert store.checks(before) == store.checks(now)
+        assert [each.position for each in results_of(store, run)] == [1, 2, 3]
+        for before, now in zip(suite.results("run-2"), results_of(store, run), strict=True):
+            taken_over = store.result(now.place.id)._replace(taken_over="", place=before.place)
+            assert store.result(before.place.id) == taken_over
+            assert store.checks(before.place.id) == store.checks(now.place.id)
             assert before.step_ms == now.step_ms
 
 
@@ -77,7 +79,7 @@ def test_a_changed_and_a_new_scenario_run_and_a_removed_one_is_gone(
     caplog.set_level("INFO")
     assert suite.run(changed=True) == 0
     assert executed(caplog) == ["valid_warranty_000", "valid_warranty_002"]
-    assert [(each.position, each.name, each.taken_over) for each in suite.results()] == [
+    assert [(each.position, each.name, each.taken_over or None) for each in suite.results()] == [
         (1, "valid_warranty_000", None),
         (2, "valid_warranty_002", None),
         (3, "valid_warranty_003", "run-1"),
@@ -149,7 +151,7 @@ def test_an_invalid_file_is_read_again(suite: KeptSuite) -> None:
     suite.write(3, lambda text: text.replace("scenario_id:", "scenario_id: ["))
     suite.run()
     suite.run(changed=True)
-    assert [(each.verdict, each.taken_over) for each in suite.results()] == [
+    assert [(each.verdict, each.taken_over or None) for each in suite.results()] == [
         ("passed", "run-2"),
         ("failed", "run-2"),
         ("invalid", None),

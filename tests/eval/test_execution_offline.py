@@ -24,13 +24,9 @@ def test(result):
 
 def timeless(results: Sequence[EvalResult]) -> list[EvalResult]:
     return [
-        replace(
-            result,
-            processing_time_ms=0,
-            actual_output={**result.actual_output, "processing_time_ms": 0},
-            repetitions=tuple(timeless(result.repetitions)),
-        )
+        EvalResult.of(result.test_case, [run._replace(duration_ms=0, step_ms=()) for run in result.case.runs])
         for result in results
+        if result.case is not None
     ]
 
 
@@ -64,7 +60,9 @@ def test_results_and_records_are_those_of_a_run_here(
 
     assert elsewhere == here
     assert [result.passed for result in here] == [True, True, False, False, True, True]
-    assert here[4].judgement["output"] == f"{scenarios.folder / 'judge.py'}\n"
+    judged = here[4].case
+    assert judged is not None
+    assert (judged.shown.judgement or {})["output"] == f"{scenarios.folder / 'judge.py'}\n"
     assert written == {path.name: path.read_bytes() for path in records.iterdir()}
     assert len(written) >= 5
     assert len(executor.sent) == 1 + len(files)

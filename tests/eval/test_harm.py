@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from guarantee_email_agent.eval.case_result import as_case
 from guarantee_email_agent.eval.models import (
     EvalEmail,
     EvalExpectedOutput,
@@ -148,7 +149,8 @@ def test_a_failed_result_says_it_of_every_repetition(scenario: Scenario) -> None
     failed = EvalResult(case, False, ["processing_time_ms: took too long"], {"email_sent": False})
     answered = replace(failed, failures=["email_sent: a mail was sent"], actual_output={"email_sent": True})
     assert failed.harm == ()
-    assert EvalResult.of_repetitions([failed, answered], 2).harm == (MACHINE,)
+    runs = [run for each in (failed, answered) for run in as_case(each).runs]
+    assert EvalResult.of(case, runs).harm == (MACHINE,)
     assert answered.format_for_display().endswith(
         "\n    email_sent: a mail was sent\n    harmful: a machine was answered"
     )

@@ -385,7 +385,8 @@ class TestFromPython:
         live = evaluate_from_python(suite.folder, config=suite.config, llm="live", jobs=2, repeat=2)
         asked = len(suite.server.requests)
         assert (live.passed, asked > 0) == (True, True)
-        assert live.results[0].usage is not None
+        assert live.results[0].case is not None
+        assert live.results[0].case.shown.usage.calls > 0
         with pytest.raises(ConfigurationError, match="nothing is recorded of this suite"):
             evaluate_from_python(suite.folder, config=suite.config, llm="replay")
         assert evaluate_from_python(suite.folder, config=suite.config, llm="record").passed

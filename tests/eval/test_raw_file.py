@@ -9,9 +9,9 @@ import pytest
 from scenario_folder import BUILT_IN, ScenarioFolder
 
 from guarantee_email_agent.eval.loader import EvalLoader
-from guarantee_email_agent.eval.mock_stores import raw_mail
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.runner import EvalRunner
+from guarantee_email_agent.eval.served_mocks import raw_mail
 from guarantee_email_agent.utils.errors import EvalError
 
 RAW = (

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scenario_folder import TEMPLATES
 
-from guarantee_email_agent.eval.case_result import as_case
+from guarantee_email_agent.eval.case_result import judged_case
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalResult
 from guarantee_email_agent.eval.reporter import EvalReporter, explain
@@ -176,7 +176,7 @@ def failed(reply: str | None = REPLY, **expected: Any) -> Case:
     scenario = replace(SCENARIO, expected_output=EvalExpectedOutput(**(always | expected)))
     actual = {"email_sent": True, "response_body": reply, "ticket_created": True, "ticket_fields": {}}
     checks = scenario.expected_output.checks({**actual, "scenario_used": "valid-warranty"})
-    return as_case(EvalResult.of_checks(scenario, checks, {**actual, "processing_time_ms": 0}))
+    return Case((judged_case(scenario, checks, actual),))
 
 
 def named(case: Case, number: int) -> Case:

@@ -8,7 +8,7 @@ import pytest
 from kept_suite import KeptSuite
 from scenario_folder import ROOT, failing
 
-from guarantee_email_agent.eval.stale import StaleVerdicts, find_stale
+from guarantee_email_agent.eval.reuse import StaleVerdicts, find_stale
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.utils.errors import AgentError
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from kept_suite import KeptSuite
 from scenario_folder import ROOT, broken, failing
+from stored_runs import results_of
 
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ProcessingResult
@@ -161,30 +162,13 @@ def test_every_result_is_kept_in_the_order_of_the_files(suite: KeptSuite, jobs: 
     assert (run.llm, run.model, run.package_version) == ("offline", "instruction-interpreter", "0.1.0")
 
 
-def test_what_it_answered_and_what_was_wrong_with_it_are_kept(suite: KeptSuite) -> None:
-    path = suite.write(1, failing)
-    suite.run()
-    (kept,) = suite.results()
-    with RunStore(suite.file) as store:
-        (check,) = store.checks(kept)
-        transcript = store.result(kept.id)
-    assert (check.name, check.reason) == ("response_body_contains", "missing phrase 'no such phrase'")
-    assert check.expected == "'no such phrase'"
-    assert check.actual.startswith("'Hello,")
-    assert transcript.source == path.read_bytes()
-    assert transcript.request["subject"] == "Warranty status inquiry"
-    assert "warranty is valid" in transcript.response["response_body"]
-    assert transcript.response["ticket_fields"]["serial_number"] == "SN12345"
-    assert "processing_time_ms" not in transcript.response
-
-
 def test_the_inputs_of_a_verdict_are_named(suite: KeptSuite) -> None:
     suite.write(1)
     (suite.folder / "judge.py").write_text("def test(result):\n    return {'passed': True, 'feedback': ''}\n")
     suite.run()
     (kept,) = suite.results()
     with RunStore(suite.file) as store:
-        inputs = {(each.kind, each.name): each.content for each in store.inputs(kept.input_set or 0)}
+        inputs = {(each.kind, each.name): each.content for each in store.inputs(kept.place.input_set or 0)}
     assert inputs["instruction", "main.md"] == (ROOT / "instructions" / "main.md").read_bytes()
     assert inputs["lexicon", "en.md"] == (ROOT / "instructions" / "lexicon" / "en.md").read_bytes()
     assert inputs["instruction", "scenarios/valid-warranty.de.md"]
@@ -219,7 +203,7 @@ def test_a_file_that_is_edited_during_the_run_leaves_its_results_without_known_i
 
     monkeypatch.setattr(OfflineRun, "one_by_one", edited)
     assert suite.run() == 0
-    assert [each.input_set for each in suite.results()] == [None]
+    assert [each.place.input_set for each in suite.results()] == [None]
     assert "files were edited during the run" in capsys.readouterr().err
 
 
@@ -230,7 +214,7 @@ def test_no_secret_and_no_environment_is_kept(suite: KeptSuite, monkeypatch: pyt
     suite.run(agent="command:true http://user:pass-word@example.com/")
     with RunStore(suite.file) as store:
         run = store.find_run("last")
-        contents = [each.content or b"" for each in store.inputs(next(store.results(run)).input_set or 0)]
+        contents = [each.content or b"" for each in store.inputs(results_of(store, run)[0].place.input_set or 0)]
     assert run.agent == "command:true http://…@example.com/"
     everything = b"\n".join([*contents, repr(run).encode(), suite.file.read_bytes()])
     for secret in (b"sk-very-secret", b"of-the-environment", b"pass-word"):
@@ -243,7 +227,6 @@ def test_copies_count_once_and_every_step_has_its_time(suite: KeptSuite) -> None
     suite.run()
     with RunStore(suite.file) as store:
         run = store.find_run("last")
-        for kept in store.results(run):
-            assert kept.step_ms is not None
-            assert len(kept.step_ms) == len(store.result(kept.id).trace["execution_trace"]) == 3
+        for kept in results_of(store, run):
+            assert len(kept.step_ms) == len(store.result(kept.place.id).trace["execution_trace"]) == 3
     assert (run.total, run.mails, run.mails_passed) == (2, 1, 1)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from scenario_folder import BUILT_IN, ScenarioFolder, failing
+from stored_runs import results_of
 
 from guarantee_email_agent.eval.evaluation import evaluate
 from guarantee_email_agent.files import report_files
@@ -76,7 +77,7 @@ def test_nothing_but_totals_is_shown_of_a_sealed_suite(sealed: ScenarioFolder, t
     assert "Answered: 2 of 2 mails, 1 of them rightly" in printed
     assert "2 mails, drawn at random" in printed
     with RunStore(kept(sealed).file) as store:
-        stored = repr(list(store.results(store.find_run("run"))))
+        stored = repr(results_of(store, store.find_run("run")))
     said = [printed, stored, *(path.read_text(encoding="utf-8") for path in files.values())]
     for secret in ("valid_warranty_00", "SN67890", "no such phrase", "customer@", "is valid", "expiration_date"):
         assert [text for text in said if secret in text] == []

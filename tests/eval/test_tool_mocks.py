@@ -3,8 +3,12 @@ from typing import Any
 
 import pytest
 
-from guarantee_email_agent.eval.mock_validation import find_tool_problems
-from guarantee_email_agent.eval.tool_mocks import MALFORMED_ANSWER, ToolMocks, UnknownCallError
+from guarantee_email_agent.eval.tool_mocks import (
+    MALFORMED_ANSWER,
+    ToolMocks,
+    UnknownCallError,
+    find_tool_problems,
+)
 from guarantee_email_agent.files.problems import dotted_path
 
 SHIPPED = {"status": "shipped", "carrier": "DHL"}

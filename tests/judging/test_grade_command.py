@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stored_runs import results_of
 from tasks_and_sandboxes import write_task
 from viewed_runs import ViewedRuns
 
@@ -162,9 +163,9 @@ def test_every_verdict_is_kept_with_what_the_judge_said(grading: KeptGrading) ->
     assert grading.grade() == 4
     with RunStore(grading.file) as store:
         run = store.find_run("last")
-        results = list(store.results(run))
-        first = store.result(results[0].id)
-        (check,) = store.checks(results[0])
+        results = results_of(store, run)
+        first = store.result(results[0].place.id)
+        (check,) = store.checks(results[0].place.id)
     assert (run.command, run.suite, run.outcome, run.exit_code) == ("grade", grading.tasks.as_posix(), "failed", 4)
     assert (run.planned, run.total, run.passed, run.failed) == (2, 2, 1, 1)
     assert run.id.startswith("20260118T100000-")
@@ -183,8 +184,8 @@ def test_every_verdict_is_kept_with_what_the_judge_said(grading: KeptGrading) ->
 def test_what_a_verdict_depended_on_is_named_and_the_record_stays_where_it_is(grading: KeptGrading) -> None:
     grading.grade()
     with RunStore(grading.file) as store:
-        first = next(store.results(store.find_run("last")))
-        inputs = {(each.kind, each.name): each.content for each in store.inputs(first.input_set or 0)}
+        first = results_of(store, store.find_run("last"))[0]
+        inputs = {(each.kind, each.name): each.content for each in store.inputs(first.place.input_set or 0)}
     assert inputs["judge", "test.py"] == JUDGE.encode()
     assert inputs["task", "task.yaml"] == b"instruction: Say it.\n"
     assert inputs["record", "seven.json"] is None
@@ -199,8 +200,8 @@ def test_what_a_judge_imports_and_what_is_not_known_of_it_are_named(grading: Kep
     grading.grade()
     with RunStore(grading.file) as store:
         run = store.find_run("last")
-        first = next(store.results(run))
-        inputs = {(each.kind, each.name): each.content for each in store.inputs(first.input_set or 0)}
+        first = results_of(store, run)[0]
+        inputs = {(each.kind, each.name): each.content for each in store.inputs(first.place.input_set or 0)}
         assert store.incomplete_inputs(run) == ["test.py, line 7: it reads whatever lies in a folder"]
     assert inputs["judge", "inner/helper.py"] == b"LIMIT = 1\n"
 
@@ -209,7 +210,7 @@ def test_a_single_record_has_its_place_and_an_answer_has_none(grading: KeptGradi
     grading.grade(directory=grading.tasks / "six", results=None, result_file=str(grading.records / "six.json"))
     grading.grade(directory=grading.tasks / "six", results=None, answer="42")
     with RunStore(grading.file) as store:
-        traces = [store.result(next(store.results(run)).id).trace for run in store.runs()]
+        traces = [store.result(results_of(store, run)[0].place.id).trace for run in store.runs()]
     assert traces[0] is None
     assert traces[1]["record"]["file"] == str(grading.records / "six.json")
 
@@ -240,7 +241,7 @@ def test_several_records_of_a_task_are_its_repetitions(grading: KeptGrading) -> 
     grading.grade(results=file)
     with RunStore(grading.file) as store:
         run = store.find_run("last")
-        history = [(each.name, each.repetition, each.verdict) for each in store.results(run)]
+        history = [(each.name, each.repetition, each.verdict) for each in results_of(store, run)]
     assert history == [
         ("seven", 1, "error"),
         ("six", 1, "passed"),

@@ -1,9 +1,13 @@
 import io
 from pathlib import Path
 
+from stored_runs import new_run
+
+from guarantee_email_agent.judging.grade_recorder import GradeRecorder
 from guarantee_email_agent.judging.grade_report import GradeReporter, as_cases, format_graded
 from guarantee_email_agent.judging.verdict import Graded, Verdict
-from guarantee_email_agent.runlog.records import Case
+from guarantee_email_agent.runlog.records import Case, KeptRun
+from guarantee_email_agent.runlog.run_reader import RunStore
 
 PASSED = Graded("six", Verdict("passed", "That is 42.", {"said": 42}, output="hello", duration_ms=5))
 FAILED = Graded("seven", Verdict("failed", "41 is wrong.\nIt is 42.", output="a\nb\n", duration_ms=6))
@@ -75,3 +79,12 @@ class TestLines:
         assert text.startswith("✗ six - FAILED\n    line 0\n")
         assert "    line 19\n    …\n    printed:\n        …\n        line 80\n" in text
         assert text.endswith("        line 99")
+
+
+def test_what_a_folder_holds_that_cannot_be_listed_is_not_known(tmp_path: Path) -> None:
+    kept = KeptRun(tmp_path / "runs.db", None, lambda: "2026-01-18T10:00:01Z")
+    recorder = GradeRecorder(kept, new_run(command="grade"), tmp_path / "gone")
+    recorder.add(as_case(PASSED))
+    recorder.finish("passed", 0, 0.1)
+    with RunStore(kept.file) as store:
+        assert "the folder of six cannot be listed (No such file or directory)" in store.incomplete_inputs(store.run(1))

@@ -18,7 +18,7 @@ def said_by(model: str, usage: TokenUsage = USAGE) -> Message:
     return Message("msg", model, (), "tool_use", usage)
 
 
-def metered(*answers: Message | LLMError, asked: str = "claude-sonnet-4-6") -> MeteredModel:
+def metered(*answers: Any, asked: str = "claude-sonnet-4-6") -> MeteredModel:
     """After all of them were asked for."""
     meter = MeteredModel(ScriptedModel(*answers))
 
@@ -44,6 +44,12 @@ def test_cost_is_what_the_price_list_says() -> None:
 def test_another_model_than_was_asked_for_does_not_cost_what_that_one_does() -> None:
     assert metered(said_by("somebody-elses-model")).cost_usd is None
     assert metered(said_by("claude-opus-4-6")).cost_usd == pytest.approx((5000 + 2500 + 2500 + 12_500) / 1_000_000)
+
+
+@pytest.mark.parametrize("named", [{"speed": "fast"}, {"inference_geo": "us"}, {"service_tier": "priority"}])
+def test_what_is_served_in_another_way_than_the_list_has_no_known_price(named: dict[str, str]) -> None:
+    usage = SimpleNamespace(input_tokens=3, output_tokens=4, **named)
+    assert metered(SimpleNamespace(model="claude-sonnet-4-6", usage=usage)).cost_usd is None
 
 
 class LosingModel(ScriptedModel):

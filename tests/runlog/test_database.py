@@ -9,9 +9,8 @@ import pytest
 from stored_runs import StoredRuns, result
 
 from guarantee_email_agent.runlog import database
-from guarantee_email_agent.runlog.database import Database, RunOwners, StoreError
+from guarantee_email_agent.runlog.database import APPLICATION_ID, SCHEMA_VERSION, Database, RunOwners, StoreError
 from guarantee_email_agent.runlog.run_reader import RunStore
-from guarantee_email_agent.runlog.schema import APPLICATION_ID, SCHEMA_VERSION
 
 
 @pytest.fixture

@@ -7,17 +7,17 @@ import sys
 from pathlib import Path
 
 import pytest
-from stored_runs import StoredRuns, new_run, result
+from stored_runs import StoredRuns, ended, new_run, result, results_of
 
 from guarantee_email_agent.runlog import run_writer
 from guarantee_email_agent.runlog.database import RunOwners, StoreError
 from guarantee_email_agent.runlog.records import Check, Input, InputSet, SuiteKey, Usage
 from guarantee_email_agent.runlog.run_reader import RunStore
-from guarantee_email_agent.runlog.run_writer import RunEnd, RunWriter
+from guarantee_email_agent.runlog.run_writer import RunWriter
 from guarantee_email_agent.runlog.views.html_report import as_html
 from guarantee_email_agent.runlog.views.stored_report import stored_report
 
-END = RunEnd("passed", 0, "2026-01-18T10:00:01Z", 1.5, ("0123abc", True))
+END = ended(duration_s=1.5, git_dirty=True)
 
 
 def test_a_run_is_kept_as_it_was(runs: StoredRuns) -> None:
@@ -45,9 +45,8 @@ def test_names_that_no_utf8_can_hold_are_written_out(runs: StoredRuns) -> None:
     with RunStore(runs.file) as store:
         run = store.find_run("last", SuiteKey("eval", name, agent=name, llm=new_run(1).llm))
         (kept,) = store.results_of_case(run, name)
-        assert kept.input_set is not None
-        assert [each.name for each in store.inputs(kept.input_set)] == [written]
-        assert store.checks(kept) == [Check("test", written, written, written)]
+        assert [each.name for each in store.inputs(kept.place.input_set or 0)] == [written]
+        assert store.checks(kept.place.id) == [Check("test", written, written, written)]
     assert (run.suite, kept.name) == (written, written)
 
 
@@ -85,7 +84,7 @@ def test_results_that_are_paid_for_are_there_at_once(runs: StoredRuns) -> None:
     writer.add(result(1))
     with RunStore(runs.file) as store:
         run = store.find_run("last")
-        assert [each.position for each in store.results(run)] == [1]
+        assert [each.position for each in results_of(store, run)] == [1]
         assert (run.outcome, run.state, store.with_counts(run).total) == (None, "going on", 1)
     writer.finish(END)
 
@@ -99,9 +98,9 @@ def test_others_are_written_in_batches(runs: StoredRuns, monkeypatch: pytest.Mon
         counts = []
         for position in (1, 2, 3, 4):
             writer.add(result(position))
-            counts.append(len(list(store.results(run))))
+            counts.append(len(results_of(store, run)))
         writer.finish(END)
-        assert [*counts, len(list(store.results(run)))] == [0, 0, 3, 3, 4]
+        assert [*counts, len(results_of(store, run))] == [0, 0, 3, 3, 4]
 
 
 def test_the_file_is_for_its_owner_alone(runs: StoredRuns) -> None:
@@ -187,7 +186,7 @@ def test_what_an_interruption_left_of_a_batch_is_written_once(
     writer._waiting = [result(1), result(2), result(3)]  # as where Ctrl-C came between the commit and what follows it
     writer.finish(END)
     with RunStore(runs.file) as store:
-        assert [each.position for each in store.results(store.find_run("last"))] == [1, 2, 3]
+        assert [each.position for each in results_of(store, store.find_run("last"))] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("how", ["deleted", "replaced"])
@@ -207,7 +206,7 @@ def test_a_result_after_the_end_is_nobodys(runs: StoredRuns) -> None:
     writer.finish(END)
     writer.add(result(1))
     with RunStore(runs.file) as store:
-        assert list(store.results(store.find_run("last"))) == []
+        assert results_of(store, store.find_run("last")) == []
 
 
 def test_a_clock_that_jumps_back_changes_no_order(runs: StoredRuns) -> None:
@@ -217,7 +216,7 @@ def test_a_clock_that_jumps_back_changes_no_order(runs: StoredRuns) -> None:
         assert store.find_run("last").id == "20200101T000000-00000001"
 
 
-ENDED = RunEnd("failed", 4, "2026-01-18T10:00:01Z", 1.0)
+ENDED = ended("failed", 4)
 
 
 def finish_one(runs: StoredRuns, number: int, keep_runs: int) -> None:

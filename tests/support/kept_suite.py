@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from scenario_folder import BUILT_IN, ScenarioFolder
+from stored_runs import results_of
 
 from guarantee_email_agent.eval.execution import OfflineRun
 from guarantee_email_agent.eval.models import EvalResult
-from guarantee_email_agent.runlog.records import KeptRun, StoredResult
+from guarantee_email_agent.runlog.records import CaseResult, KeptRun
 from guarantee_email_agent.runlog.run_reader import RunStore
 
 
@@ -31,9 +32,9 @@ class KeptSuite(ScenarioFolder):
         values = {"kept": kept, "run_id": f"run-{self._number}", "started": "2026-01-18T10:00:00Z", **options}
         return self.evaluate(**values)
 
-    def results(self, name: str = "last") -> list[StoredResult]:
+    def results(self, name: str = "last") -> list[CaseResult]:
         with RunStore(self.file) as store:
-            return list(store.results(store.find_run(name)))
+            return results_of(store, store.find_run(name))
 
     def run_until(self, count: int, **options: Any) -> int:
         """A run that Ctrl-C stops after so many scenarios."""

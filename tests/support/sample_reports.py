@@ -1,6 +1,8 @@
 """Reports of runs to be shown: a small one with everything in it, what strangers may write, and large ones."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from stored_runs import stored_run
@@ -88,8 +90,8 @@ def hostile_case(number: int = 1, **changes: Any) -> Case:
     )
 
 
-def report(*cases: Case, **changes: Any) -> Report:
-    """The report of these cases; of a small suite with one of each kind if there are none."""
+def report(*cases: Case, of_run: Mapping[str, Any] = MappingProxyType({}), **changes: Any) -> Report:
+    """The report of these cases; of a small suite with one of each kind if there are none. of_run: of its run."""
     cases = cases or (
         case(1),
         case(2, passed=False),
@@ -123,7 +125,7 @@ def report(*cases: Case, **changes: Any) -> Report:
         )
         for day in range(1, 10)
     )
-    return replace(suite_report(run, cases, history), **changes)
+    return replace(suite_report(run, cases, history), run=run._replace(**of_run), **changes)
 
 
 def large_report(count: int, *, failed: int = 0) -> Report:

@@ -1,18 +1,18 @@
 """A run store with runs in it, as commands would write them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import pytest
 
-from guarantee_email_agent.runlog.records import CaseResult, NewRun, StoredRun
-from guarantee_email_agent.runlog.run_writer import RunEnd, RunWriter
+from guarantee_email_agent.runlog.records import CaseResult, Run
+from guarantee_email_agent.runlog.run_reader import RunStore
+from guarantee_email_agent.runlog.run_writer import RunWriter
 
 
-def new_run(number: int = 1, **changes: Any) -> NewRun:
+def new_run(number: int = 1, **changes: Any) -> Run:
     values: dict[str, Any] = {
         "id": f"20260118T10{number:04}-{number:08x}",
         "command": "eval",
@@ -22,14 +22,18 @@ def new_run(number: int = 1, **changes: Any) -> NewRun:
         "package_version": "0.1.0",
         "llm": "offline",
     }
-    return NewRun(**values | changes)
+    return Run(**values | changes)
 
 
-def stored_run(**changes: Any) -> StoredRun:
+def stored_run(**changes: Any) -> Run:
     """The same as it is read after its end."""
-    values: dict[str, Any] = dict.fromkeys(field.name for field in fields(StoredRun))
-    ended = {"number": 1, "outcome": "passed", "duration_s": 1.0, "facts": {}}
-    return StoredRun(**values | new_run()._asdict() | ended | changes)
+    return ended("passed", 0, number=1, git_revision=None, git_dirty=None)._replace(**changes)
+
+
+def ended(outcome: Any = "passed", exit_code: int = 0, **changes: Any) -> Run:
+    """A run as it is at its end."""
+    how = {"outcome": outcome, "exit_code": exit_code, "ended": "2026-01-18T10:00:01Z", "duration_s": 1.0}
+    return new_run(**{"git_revision": "0123abc", "git_dirty": False, **how, **changes})
 
 
 def result(position: int, verdict: Any = "passed", **changes: Any) -> CaseResult:
@@ -40,6 +44,11 @@ def result(position: int, verdict: Any = "passed", **changes: Any) -> CaseResult
         "response": {"response_body": f"Reply {position}"},
     }
     return CaseResult(position=position, verdict=verdict, **values | changes)
+
+
+def results_of(store: RunStore, run: Run) -> list[CaseResult]:
+    """Every repetition of every case, without what happened."""
+    return [each for case in store.outcomes(run) for each in case.runs]
 
 
 class StoredRuns:
@@ -67,7 +76,7 @@ class StoredRuns:
         """A whole run, unless more cases are `planned`."""
         writer = self.begin(number, **{"planned": len({each.name for each in results}), **changes})
         writer.add(*results)
-        writer.finish(RunEnd(outcome, exit_code, "2026-01-18T10:00:01Z", 1.0, ("0123abc", False), facts=facts))
+        writer.finish(ended(outcome, exit_code, facts=facts))
 
 
 @pytest.fixture

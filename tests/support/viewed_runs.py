@@ -6,8 +6,8 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
+from guarantee_email_agent.viewer.pages import Site
 from guarantee_email_agent.viewer.server import RequestGuard, create_application
-from guarantee_email_agent.viewer.site import Site
 
 PORT = 8420
 OWN = f"http://127.0.0.1:{PORT}"

@@ -10,8 +10,8 @@ from viewed_runs import OWN, PORT, Page
 
 from guarantee_email_agent.runlog.labelling import LabelField, LabelItem
 from guarantee_email_agent.utils.errors import EvalError
+from guarantee_email_agent.viewer.pages import Site
 from guarantee_email_agent.viewer.server import RequestGuard, create_application
-from guarantee_email_agent.viewer.site import Site
 
 
 @dataclass

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 
-from stored_runs import StoredRuns, result
+from stored_runs import StoredRuns, ended, result
 from viewed_runs import Page, ViewedRuns
 
 from guarantee_email_agent.runlog.records import Check
-from guarantee_email_agent.runlog.run_writer import RunEnd
 
 
 def walk(pages: ViewedRuns, path: str, relation: str) -> Iterator[Page]:
@@ -53,7 +52,7 @@ def test_a_run_of_eval_is_linked_to_its_page_for_the_board(runs: StoredRuns, pag
 
 
 def test_a_store_without_a_run_says_how_to_get_one(runs: StoredRuns, pages: ViewedRuns) -> None:
-    runs.begin(1).finish(RunEnd("passed", 0, "2026-01-18T10:00:01Z", 1.0))
+    runs.begin(1).finish(ended("passed", 0))
     assert run_links(pages.get("/")) != []
     assert "No run fits" in pages.get("/?command=solve").text
 

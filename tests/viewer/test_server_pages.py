@@ -7,7 +7,7 @@ import pytest
 from stored_runs import StoredRuns, result
 from viewed_runs import PORT, ViewedRuns
 
-from guarantee_email_agent.viewer.site import result_url
+from guarantee_email_agent.viewer.pages import result_url
 
 
 @pytest.fixture

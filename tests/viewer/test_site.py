@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from starlette.datastructures import QueryParams
 
-from guarantee_email_agent.viewer.site import Query, QueryError, Site, result_url, with_query
+from guarantee_email_agent.viewer.pages import Query, QueryError, Site, result_url, with_query
 
 
 @pytest.fixture

@@ -181,7 +181,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     config = arguments.load_config_and_log(options.config, options.verbose)
     stream = arguments.results_stream(options)
     if options.watch or options.accept is not None:
-        from guarantee_email_agent.eval.sealed import refuse_sealed
+        from guarantee_email_agent.eval.suite import refuse_sealed
 
         refuse_sealed(options.eval_dir or config.eval.test_suite_path)
     if options.mutate is not None:

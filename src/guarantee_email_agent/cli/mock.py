@@ -48,7 +48,7 @@ def add_mock(commands: arguments.Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     require_extra("mcp", f"mock {options.action}", "mcp", "jsonschema")
-    from guarantee_email_agent.eval import server_import
+    from guarantee_email_agent.eval import server_recording
     from guarantee_email_agent.utils.process import signals_as_ctrl_c
     from guarantee_email_agent.utils.terminal import Terminal
 
@@ -56,13 +56,11 @@ def _run(options: argparse.Namespace) -> int:
         options.eval_dir = arguments.load_config_and_log(options.config, options.verbose).eval.test_suite_path
     else:
         arguments.log_to_console(options.verbose)
-    launch = server_import.server_launch(options.server, options.env, os.environ)
+    launch = server_recording.server_launch(options.server, options.env, os.environ)
     if options.action == "record":  # the agent on the other side of stdout ends it, with SIGTERM if need be
-        from guarantee_email_agent.eval.server_recording import record_server
-
         today = datetime.now(UTC).date().isoformat()
         terminal = Terminal(arguments.BrokenPipeSafeStream(sys.stderr))
-        return record_server(options.eval_dir, options.name, launch, today, terminal)
-    work = server_import.import_server if options.action == "import" else server_import.check_server
+        return server_recording.record_server(options.eval_dir, options.name, launch, today, terminal)
+    work = server_recording.import_server if options.action == "import" else server_recording.check_server
     with signals_as_ctrl_c():
         return work(options.eval_dir, options.name, launch, Terminal(arguments.results_stream(options)))

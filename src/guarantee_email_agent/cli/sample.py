@@ -45,7 +45,7 @@ def _sample(options: argparse.Namespace) -> int:
     from datetime import UTC, datetime
 
     from guarantee_email_agent.eval.past_mails import Period
-    from guarantee_email_agent.eval.sealing.sample_command import SampleOptions, sample_mails
+    from guarantee_email_agent.eval.sealing.sample_and_seal import SampleOptions, sample_mails
 
     config = arguments.load_config_and_log(options.config, options.verbose)
     chosen = SampleOptions(
@@ -95,7 +95,7 @@ def add_seal(commands: arguments.Commands) -> None:
 
 
 def _seal(options: argparse.Namespace) -> int:
-    from guarantee_email_agent.eval.sealing.seal_command import SealOptions, seal_suite
+    from guarantee_email_agent.eval.sealing.sample_and_seal import SealOptions, seal_suite
 
     config = arguments.load_config_and_log(options.config, options.verbose)
     threshold = config.eval.pass_threshold if options.threshold is None else options.threshold

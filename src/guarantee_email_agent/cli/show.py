@@ -11,7 +11,7 @@ from guarantee_email_agent.cli import arguments
 from guarantee_email_agent.utils.errors import EXIT_SUCCESS
 
 if TYPE_CHECKING:
-    from guarantee_email_agent.runlog.records import CaseResult, StoredRun
+    from guarantee_email_agent.runlog.records import CaseResult, Run
     from guarantee_email_agent.runlog.run_reader import RunStore
 
 _EXIT_CODES = """\
@@ -51,8 +51,8 @@ def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.files.report_files import check_report_paths, write_json_report
     from guarantee_email_agent.judging.record_reference import with_record
     from guarantee_email_agent.runlog.views.comparison_report import json_run
+    from guarantee_email_agent.runlog.views.report import RunOptions
     from guarantee_email_agent.runlog.views.result_view import json_result, print_result, print_run, print_runs
-    from guarantee_email_agent.runlog.views.run_report import RunOptions
     from guarantee_email_agent.runlog.views.stored_report import stored_report, write_report_files
     from guarantee_email_agent.utils.errors import ConfigurationError
     from guarantee_email_agent.utils.terminal import Terminal
@@ -96,7 +96,7 @@ def _run(options: argparse.Namespace) -> int:
     return EXIT_SUCCESS
 
 
-def _find(store: RunStore, names: list[str]) -> tuple[StoredRun, list[CaseResult]]:
+def _find(store: RunStore, names: list[str]) -> tuple[Run, list[CaseResult]]:
     """The run and the results of one case of it; none where the whole run is meant. Raises StoreError."""
     from guarantee_email_agent.runlog.database import StoreError
 

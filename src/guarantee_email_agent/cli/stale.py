@@ -36,7 +36,7 @@ def add_stale(commands: arguments.Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.config.operation_settings import run_store_file
-    from guarantee_email_agent.eval.stale import find_stale, print_stale
+    from guarantee_email_agent.eval.reuse import find_stale, print_stale
     from guarantee_email_agent.files.report_files import write_json_report
     from guarantee_email_agent.runlog.run_reader import RunStore
     from guarantee_email_agent.utils.terminal import Terminal

@@ -55,8 +55,8 @@ def _run(options: argparse.Namespace) -> int:
 
     config = arguments.load_config_and_log(options.config, options.verbose)
     require_extra("view", "view", "starlette", "uvicorn")
+    from guarantee_email_agent.viewer.pages import Site
     from guarantee_email_agent.viewer.server import serve
-    from guarantee_email_agent.viewer.site import Site
 
     store = options.store or run_store_file(config.store, config.source)
     labels = None

@@ -12,8 +12,7 @@ from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.parsing.email import MAX_MAIL_BYTES, Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor_models import AnswerPolicy
-from guarantee_email_agent.eval.answer_report import Step, describe_steps, json_report
-from guarantee_email_agent.eval.dry_run import DryRun, dry_run, with_previous_reply
+from guarantee_email_agent.eval.dry_run import DryRun, Step, describe_steps, dry_run, json_report, with_previous_reply
 from guarantee_email_agent.eval.look_up_source import LookUpSource
 from guarantee_email_agent.eval.models import PreviousReply
 from guarantee_email_agent.eval.runner import run_without_event_loop

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from guarantee_email_agent.eval.verdict_inputs import input_files
 from guarantee_email_agent.runlog.comparison import Comparison, ContentChange, compare_runs
 from guarantee_email_agent.runlog.database import StoreError
-from guarantee_email_agent.runlog.records import Case, StoredRun, SuiteKey
+from guarantee_email_agent.runlog.records import Case, Run, SuiteKey
 from guarantee_email_agent.runlog.run_reader import GREEN, LAST, RunStore
 from guarantee_email_agent.runlog.views.comparison_report import MAX_REPLIES, print_comparison
 from guarantee_email_agent.runlog.views.report import relative_to
@@ -33,7 +33,7 @@ _MAX_WORDS: Final = 200
 class Baseline:
     """A whole run of the suite. Results are held against it as they come, so that the gate needs no finished run."""
 
-    def __init__(self, file: Path, run: StoredRun, passed: Mapping[str, bool], names: AbstractSet[str] | None) -> None:
+    def __init__(self, file: Path, run: Run, passed: Mapping[str, bool], names: AbstractSet[str] | None) -> None:
         """passed: whether each scenario did, by name. names: of the scenarios that the suite has; None where only a
         part of what the baseline ran is wanted.
         """
@@ -135,7 +135,7 @@ def select_last_failed(
     return chosen, tuple(Path(file).stem for file in chosen)
 
 
-def _find(store: RunStore, name: str, key: SuiteKey) -> StoredRun:
+def _find(store: RunStore, name: str, key: SuiteKey) -> Run:
     return store.find_complete(key) if name == LAST else store.find_run(name, key)
 
 
@@ -166,7 +166,7 @@ def print_next_steps(config: Config, options: EvalOptions, terminal: Terminal) -
         return
     with suppress(StoreError), RunStore(options.kept.file) as store:  # the run has said what it could not keep
         run = store.find_run(options.run_id)
-        name = next((each.name for each in store.case_outcomes(run, failed_only=True)), None)
+        name = next((each.name for each in store.outcomes(run, failed_only=True)), None)
         if name is None:
             return
         compare = ""

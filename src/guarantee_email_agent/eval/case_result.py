@@ -5,12 +5,20 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from email.parser import BytesHeaderParser
+from types import MappingProxyType
 from typing import Any, Final
 
 from guarantee_email_agent.email.no_reply import decides_reply, sender_reason
 from guarantee_email_agent.eval.mocks import build_raw_email
-from guarantee_email_agent.eval.models import EvalInput, EvalResult, EvalTestCase
+from guarantee_email_agent.eval.models import (
+    INVALID_FILE,
+    EvalInput,
+    EvalResult,
+    EvalTestCase,
+    InvalidScenario,
+    find_harm,
+    name_of,
+)
 from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.llm.usage import ModelUsage
 from guarantee_email_agent.runlog.records import NO_USAGE, Case, CaseResult, Check, Nearest, Usage
@@ -31,43 +39,68 @@ _MAX_NAME_WORDS: Final = 3
 
 
 def as_case(result: EvalResult, position: int = 0) -> Case:
-    """All repetitions. position: of the scenario in the run, from 1."""
-    runs = result.repetitions or (result,)
-    return Case(tuple(as_case_result(each, position, number) for number, each in enumerate(runs, 1)))
+    """Every run. position: of the scenario in the run of the suite, from 1."""
+    case = result.case
+    if case is None or result != EvalResult.of(result.test_case, case.runs):  # somebody else made it
+        run = judged_case(result.test_case, (Check("", each) for each in result.failures), result.actual_output)
+        run = run._replace(verdict=result.outcome, duration_ms=result.processing_time_ms, harm=result.harm)
+        case = Case((run,))
+    return Case(tuple(run._replace(position=position) for run in case.runs))
 
 
-def as_case_result(result: EvalResult, position: int, repetition: int) -> CaseResult:
-    """One repetition."""
-    case, checks = result.test_case, result.checks
-    if len(failed := result.failed_checks) != sum(not check.passed for check in checks):
-        checks = failed  # somebody else made it, and gave no more than what its failures say
-    known = case if isinstance(case, EvalTestCase) else None
-    response = {name: value for name, value in result.actual_output.items() if name != "processing_time_ms"}
+def judged_case(
+    scenario: EvalTestCase | InvalidScenario,
+    checks: Iterable[Check],
+    actual: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    reading: Mapping[str, Any] | None = None,
+    trace: Mapping[str, Any] | None = None,
+    judgement: Mapping[str, Any] | None = None,
+    step_ms: Sequence[float | None] = (),
+) -> CaseResult:
+    """One run, which passed where every check did. reading: how our own agent read the mail: `topic`, `language`,
+    `numbers`, and what it looked up. trace: `conversation` and `execution_trace` of the record, where one was made.
+    """
+    known = scenario if isinstance(scenario, EvalTestCase) else None
+    checks = tuple(checks)
+    failed = [check for check in checks if not check.passed]
+    response = {name: value for name, value in actual.items() if name != "processing_time_ms"}
+    harm = find_harm(known, actual, of_our_agent=reading is not None) if failed and known is not None else ()
+    expected = None if known is None else known.expected_output.reply_language
     return CaseResult(
-        name=result.name,
-        position=position,
-        verdict=result.outcome,
-        repetition=repetition,
-        category=case.category,
-        language=result.language,
-        description=" ".join(case.description.split()),
-        file=case.file or "",
-        duration_ms=result.processing_time_ms,
-        usage=NO_USAGE if result.usage is None else Usage(**result.usage.as_dict()),
-        checks=tuple(checks),
-        harm=result.harm,
-        nearest=() if result.passed else tuple(nearest_sentences(failed, response.get("response_body"))),
-        needs_review=result.needs_review,
-        must=case.must,
+        name=name_of(scenario),
+        position=0,
+        verdict="invalid" if known is None else "failed" if failed else "passed",
+        category=scenario.category,
+        # Of the reply that is expected, else of the mail as our agent read it.
+        language=expected or str((reading or {}).get("language") or ""),
+        description=" ".join(scenario.description.split()),
+        file=scenario.file or "",
+        duration_ms=int(actual.get("processing_time_ms", 0)),
+        checks=checks,
+        harm=tuple(dict.fromkeys(harm)),
+        nearest=tuple(nearest_sentences(failed, response.get("response_body"))) if failed else (),
+        needs_review=known is not None and known.review,
+        must=scenario.must,
         source=None if known is None else stored_source(known),
         request=None if known is None else _request(known),
         # The time stands apart; without it equal outputs are kept once.
         response=response or None,
-        trace=None if known is None else {"read": result.reading, **(result.trace or {})},
-        judgement=dict(result.judgement) if result.judgement else None,
-        step_ms=result.step_ms,
+        trace=None if known is None else {"read": reading, **(trace or {})},
+        judgement=dict(judgement) if judgement else None,
+        step_ms=step_ms,
         mail=None if known is None else mail_fingerprint(known),
     )
+
+
+def unusable_case(scenario: InvalidScenario) -> CaseResult:
+    """The place of an unusable file in the results: failed, with the reason."""
+    return judged_case(scenario, [Check(INVALID_FILE, scenario.reason)])
+
+
+def with_failed(run: CaseResult, check: Check) -> CaseResult:
+    """The same where one check more has failed."""
+    return run._replace(verdict="failed", checks=(*run.checks, check))
 
 
 def _request(case: EvalTestCase) -> Mapping[str, Any] | str:
@@ -76,6 +109,10 @@ def _request(case: EvalTestCase) -> Mapping[str, Any] | str:
         return case.input.instruction
     task = {} if case.input.task is None else {"task": case.input.task}
     return build_raw_email(case) | task
+
+
+def as_usage(usage: ModelUsage | None) -> Usage:
+    return NO_USAGE if usage is None else Usage(**usage.as_dict())
 
 
 def as_model_usage(usage: Usage) -> ModelUsage | None:
@@ -175,6 +212,8 @@ def _what_the_agent_meets(met: EvalInput) -> tuple[object, ...]:
 
 def _deciding_headers(raw: bytes) -> Iterator[tuple[str, str]]:
     """Of a mail that came by itself most headers are of its way alone, and no two have the same."""
+    from email.parser import BytesHeaderParser  # start-up: few mails came by themselves
+
     for name, value in BytesHeaderParser().parsebytes(raw).items():
         if decides_reply(name.lower(), text := str(value)):
             yield name, text

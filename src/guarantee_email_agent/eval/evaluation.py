@@ -23,7 +23,7 @@ from guarantee_email_agent.eval.loader import EvalLoader, select_scenarios
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.reporter import SMALL_SUITE, EvalReporter
 from guarantee_email_agent.eval.scenario_model import LlmMode
-from guarantee_email_agent.eval.sealed import refuse_sealed
+from guarantee_email_agent.eval.suite import refuse_sealed
 from guarantee_email_agent.runlog.statistics import threshold_fraction
 from guarantee_email_agent.runlog.suite_manifest import DEVELOPMENT, SuiteManifest, read_manifest
 from guarantee_email_agent.runlog.suite_statistics import GateOutcome, SuiteStatistics, Totals

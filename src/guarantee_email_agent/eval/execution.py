@@ -18,7 +18,8 @@ from guarantee_email_agent.eval.runner import EvalRunner, OnResult, run_without_
 from guarantee_email_agent.eval.scenario_validation import KnownNames
 from guarantee_email_agent.files.text_file import InputFileError, read_bytes
 from guarantee_email_agent.instructions.instruction import Instructions
-from guarantee_email_agent.runlog.views.run_report import RunOptions
+from guarantee_email_agent.runlog.records import CaseResult
+from guarantee_email_agent.runlog.views.report import RunOptions
 from guarantee_email_agent.utils.errors import ConfigurationError, EvalError
 from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.text import printable
@@ -244,7 +245,7 @@ class Execution:
         *,
         keep_traces: bool = False,
         on_result: OnResult | None = None,
-        earlier: Mapping[str, Sequence[EvalResult]] | None = None,
+        earlier: Mapping[str, Sequence[CaseResult]] | None = None,
     ) -> Generator[EvalResult, None, None]:
         """One for each, in order. scenarios: their files, or what was loaded of such.
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.eval.case_result import as_case, as_model_usage, as_usage
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.runner import EvalRunner, OnResult
 from guarantee_email_agent.eval.scenario_model import LiveModel, ScenarioModelFactory, SuiteRecordings
@@ -21,7 +22,7 @@ from guarantee_email_agent.llm.port import LanguageModel, ModelClient
 from guarantee_email_agent.llm.provider import live_model
 from guarantee_email_agent.llm.rate_limit import RECHECK_S, RateLimiter
 from guarantee_email_agent.llm.usage import MeteredModel, ModelUsage, UsageMeter
-from guarantee_email_agent.runlog.records import Usage
+from guarantee_email_agent.runlog.records import CaseResult, Usage
 from guarantee_email_agent.runlog.views.run_report import RunStoppedError
 from guarantee_email_agent.runlog.views.stored_report import describe_usage
 from guarantee_email_agent.utils.clock import SystemClock
@@ -60,7 +61,7 @@ class PaidRun:
         return describe_usage(self.model, self.usage())
 
     def usage(self) -> Usage:
-        return Usage(**self.meter.total.as_dict())
+        return as_usage(self.meter.total)
 
 
 class LiveEvaluation(PaidRun):
@@ -101,7 +102,7 @@ class LiveEvaluation(PaidRun):
         repeat: int,
         records_dir: Path | None,
         on_result: OnResult | None = None,
-        earlier: Mapping[str, Sequence[EvalResult]] | None = None,
+        earlier: Mapping[str, Sequence[CaseResult]] | None = None,
     ) -> Generator[EvalResult, None, None]:
         """One result an entry, in their order.
 
@@ -135,7 +136,7 @@ class LiveEvaluation(PaidRun):
                     logger.info("Executing %d/%d: %s", number, planned, entry.scenario_id)
                     try:
                         result = await runner.run_entry(entry, repeat)
-                        self.limit.learn(*(each.usage for each in result.repetitions or (result,)))
+                        self.limit.learn(*(as_model_usage(run.usage) for run in as_case(result).runs))
                     finally:
                         self.limit.end()
                         self._begun.discard(_current_task())
@@ -186,9 +187,8 @@ class LiveEvaluation(PaidRun):
             return
         if not result.passed:
             # Why it failed may quote the mail; the summary does so.
-            runs = result.repetitions or (result,)
-            names = dict.fromkeys(check.name for run in runs for check in run.failed_checks)
-            checks = "invalid file" if result.invalid else ", ".join(names)
+            names = dict.fromkeys(check.name for run in as_case(result).runs for check in run.failed_checks)
+            checks = "invalid file" if result.outcome == "invalid" else ", ".join(names)
             self._progress.announce(printable(f"✗ {result.test_case.scenario_id}: {checks}"))
         self._progress.count(passed=result.passed)
 

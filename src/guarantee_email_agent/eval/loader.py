@@ -31,7 +31,7 @@ from guarantee_email_agent.eval.scenario_validation import (
     find_file_problems,
     find_name_problems,
 )
-from guarantee_email_agent.eval.tool_mocks import OWN_SERVICES
+from guarantee_email_agent.eval.tool_mocks import OWN_SERVICES, find_declared_problems, find_tool_problems
 from guarantee_email_agent.files.problems import (
     KeyPath,
     Problem,
@@ -291,8 +291,6 @@ def _find_mock_problems(
     found = build(MockResponses, known)
     problems = list(found) if isinstance(found, list) else []
     if mocks.keys() - OWN_SERVICES:
-        from guarantee_email_agent.eval.mock_validation import find_declared_problems, find_tool_problems
-
         problems += find_tool_problems(mocks, servers)
         problems += [] if problems else find_declared_problems(mocks, servers, folders)
     return [replace(problem, path=("input", "mock_responses", *problem.path)) for problem in problems]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from guarantee_email_agent.config.look_up_settings import pattern_problem
 from guarantee_email_agent.config.settings import Mode, SenderCheck
@@ -38,20 +38,16 @@ from guarantee_email_agent.eval.checks import (
     check_reply_sentences,
     check_scenario_used,
     check_ticket_fields,
-    crash_of,
     reported_output,
     run_checks,
 )
 from guarantee_email_agent.eval.declared_servers import DeclaredServer
 from guarantee_email_agent.eval.tool_mocks import NO_LOOK_UPS
 from guarantee_email_agent.files.validation import distinct_texts, none_is_default, not_blank, number, setting
-from guarantee_email_agent.runlog.records import Check, Verdict
+from guarantee_email_agent.runlog.records import Case, CaseResult, Check, Verdict
 from guarantee_email_agent.utils.addresses import parse_addresses
 from guarantee_email_agent.utils.terminal import format_outcome
 from guarantee_email_agent.utils.text import printable, truncate
-
-if TYPE_CHECKING:
-    from guarantee_email_agent.llm.usage import ModelUsage
 
 SCENARIO_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 DAY: Final = r"^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}($|[T ])"
@@ -452,11 +448,7 @@ class InvalidScenario:
 class EvalResult:
     """What came of one scenario. `actual_output` has the keys that `EvalExpectedOutput.matches` reads.
 
-    checks: what was judged, passed or not; `failures` are those of them that failed, as text.
-    usage: what it took of a model that is paid for. reading: how our own agent read the mail: `topic`, `language`,
-    `numbers`, and what it looked up. trace: `conversation` and `execution_trace` of the record, where
-    one was made; step_ms: milliseconds of each of its steps. judgement: what the scenario's own judge said and printed.
-    repetitions: the result of every run of a scenario that ran several times, in order.
+    case: every run of it as the log has it; None of a result that somebody else made.
     """
 
     test_case: EvalTestCase | InvalidScenario
@@ -464,107 +456,46 @@ class EvalResult:
     failures: Sequence[str] = ()
     actual_output: Mapping[str, Any] = field(default_factory=dict)
     processing_time_ms: int = 0
-    usage: ModelUsage | None = None
-    reading: Mapping[str, Any] | None = None
-    trace: Mapping[str, Any] | None = None
-    judgement: Mapping[str, Any] | None = None
-    repetitions: tuple[EvalResult, ...] = ()
-    step_ms: tuple[float | None, ...] = field(default=(), compare=False)
-    checks: tuple[Check, ...] = ()
+    case: Case | None = None
 
     @classmethod
-    def of_checks(cls, case: EvalTestCase, checks: Iterable[Check], actual: Mapping[str, Any], **more: Any) -> Self:
-        """The result of a run: passed where every check did. more: further fields."""
-        judged = tuple(checks)
-        failures = [str(check) for check in judged if not check.passed]
-        elapsed_ms = int(actual["processing_time_ms"])
-        return cls(case, not failures, failures, actual, elapsed_ms, checks=judged, **more)
-
-    def with_failed(self, check: Check) -> Self:
-        """The same where one check more has failed."""
-        return replace(self, passed=False, failures=[*self.failures, str(check)], checks=(*self.checks, check))
-
-    @property
-    def failed_checks(self) -> tuple[Check, ...]:
-        """Those that failed; of a result that somebody else made, what its failures say."""
-        if len(failed := [check for check in self.checks if not check.passed]) != len(self.failures):
-            return tuple(Check("", failure) for failure in self.failures)
-        return tuple(failed)
-
-    @property
-    def invalid(self) -> bool:
-        """Whether there was no scenario to run, since its file cannot be used."""
-        return isinstance(self.test_case, InvalidScenario)
+    def of(cls, scenario: EvalTestCase | InvalidScenario, runs: Sequence[CaseResult]) -> Self:
+        """The first run that failed, else the first one, stands for all."""
+        case = Case(tuple(runs))
+        shown, took_ms = case.shown, round(case.shown.duration_ms)
+        actual = {} if shown.response is None else {**shown.response, "processing_time_ms": took_ms}
+        return cls(scenario, case.passed, list(map(str, case.failed_checks)), actual, took_ms, case)
 
     @property
     def harm(self) -> tuple[str, ...]:
-        """What in it would have harmed somebody, by `find_harm`, of every repetition that failed."""
-        failed = (run for run in self.repetitions or (self,) if not run.passed)
-        return tuple(
-            dict.fromkeys(
-                reason
-                for run in failed
-                if isinstance(run.test_case, EvalTestCase)
-                for reason in find_harm(run.test_case, run.actual_output, of_our_agent=run.reading is not None)
-            )
-        )
+        """What in it would have harmed somebody, by `find_harm`."""
+        if self.passed or isinstance(self.test_case, InvalidScenario):
+            return ()
+        if self.case is not None:
+            return self.case.harm
+        return tuple(dict.fromkeys(find_harm(self.test_case, self.actual_output, of_our_agent=False)))
 
     @property
     def name(self) -> str:
-        """Of the scenario's file, without its ending: two files may claim one id, but not one name."""
-        file = self.test_case.file
-        return os.path.splitext(os.path.basename(file))[0] if file else self.test_case.scenario_id
-
-    @property
-    def language(self) -> str:
-        """Of the reply that is expected, else of the mail as our agent read it; empty where neither is known."""
-        case = self.test_case
-        expected = case.expected_output.reply_language if isinstance(case, EvalTestCase) else None
-        return expected or str((self.reading or {}).get("language") or "")
-
-    @property
-    def needs_review(self) -> bool:
-        """Whether nobody has decided yet that what the scenario expects is right."""
-        return isinstance(self.test_case, EvalTestCase) and self.test_case.review
+        return name_of(self.test_case)
 
     @property
     def outcome(self) -> Verdict:
-        return "passed" if self.passed else "invalid" if self.invalid else "failed"
-
-    @classmethod
-    def of_invalid(cls, scenario: InvalidScenario) -> EvalResult:
-        """The place of an unusable file in the results: failed, with the reason."""
-        checks = (Check(INVALID_FILE, scenario.reason),)
-        return cls(scenario, passed=False, failures=[scenario.message], checks=checks)
-
-    @classmethod
-    def of_crash(cls, test_case: EvalTestCase, error: Exception) -> EvalResult:
-        """Of a scenario that nothing could be told of: failed, with the reason."""
-        check = crash_of(error)
-        return cls(test_case, passed=False, failures=[str(check)], checks=(check,))
-
-    @classmethod
-    def of_repetitions(cls, results: Sequence[EvalResult], repeat: int) -> EvalResult:
-        """One result of a scenario that ran `repeat` times: the first run that failed, else the first one."""
-        if repeat == 1:
-            return results[0]
-        failed = [number for number, result in enumerate(results, 1) if not result.passed]
-        chosen = results[failed[0] - 1] if failed else results[0]
-        if not 0 < len(failed) < len(results):
-            return replace(chosen, repetitions=tuple(results))
-        which = f"run {failed[0]} of {repeat}: "
-        return replace(
-            chosen,
-            failures=[f"{which}{failure}" for failure in chosen.failures],
-            checks=tuple(each if each.passed else each._replace(name=which + each.name) for each in chosen.checks),
-            repetitions=tuple(results),
-        )
+        if self.passed:
+            return "passed"
+        return "invalid" if isinstance(self.test_case, InvalidScenario) else "failed"
 
     def format_for_display(self) -> str:
         """`✓ id: description`, or `✗ id: description - FAILED` and the failures, indented by four."""
         return format_outcome(
             self.test_case.scenario_id, self.test_case.description, self.failures, self.harm, self.passed
         )
+
+
+def name_of(scenario: EvalTestCase | InvalidScenario) -> str:
+    """Of the scenario's file, without its ending: two files may claim one id, but not one name."""
+    file = scenario.file
+    return os.path.splitext(os.path.basename(file))[0] if file else scenario.scenario_id
 
 
 _STATUSES: Final = frozenset({"valid-warranty", "invalid-warranty"})

@@ -16,6 +16,7 @@ from guarantee_email_agent.email.conversation import answered_message_ids
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSettings, ProcessingResult
+from guarantee_email_agent.eval.case_result import as_usage, judged_case, unusable_case, with_failed
 from guarantee_email_agent.eval.checks import (
     check_agent_report,
     check_at_most,
@@ -26,6 +27,7 @@ from guarantee_email_agent.eval.checks import (
     check_recipients,
     check_single,
     check_verdict,
+    crash_of,
     format_value,
     lacks_model,
     reported_output,
@@ -56,7 +58,7 @@ from guarantee_email_agent.instructions.instruction_files import InstructionFile
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.llm.usage import MeteredModel
 from guarantee_email_agent.reading.language import read_language
-from guarantee_email_agent.runlog.records import Check
+from guarantee_email_agent.runlog.records import CaseResult, Check
 from guarantee_email_agent.services.look_ups import instruction_files, tool_of
 from guarantee_email_agent.services.ports import LookUpService, ReplyHistory
 from guarantee_email_agent.utils.addresses import parse_address
@@ -65,7 +67,7 @@ from guarantee_email_agent.utils.errors import ConfigurationError, ProcessingErr
 from guarantee_email_agent.utils.text import normalize_text
 
 if TYPE_CHECKING:
-    from guarantee_email_agent.eval.scenario_model import ScenarioModel, ScenarioModelFactory
+    from guarantee_email_agent.eval.scenario_model import ScenarioModelFactory
     from guarantee_email_agent.judging.verdict import Verdict
     from guarantee_email_agent.llm.port import LanguageModel
 
@@ -88,8 +90,8 @@ class _WithFormat:
         return replace(loaded, look_ups=tuple(look_ups))
 
 
-OnResult = Callable[[int, EvalResult], None]
-"""Gets each repetition of a scenario as soon as it is over, with its number from 1; from any thread."""
+OnResult = Callable[[CaseResult], None]
+"""Gets each run of a scenario as soon as it is over; from any thread."""
 
 Result = TypeVar("Result")
 
@@ -105,14 +107,13 @@ class EvalRunner:
         make_model: ScenarioModelFactory | None = None,
         on_result: OnResult | None = None,
         keep_traces: bool = False,
-        earlier: Mapping[str, Sequence[EvalResult]] | None = None,
+        earlier: Mapping[str, Sequence[CaseResult]] | None = None,
     ) -> None:
         """clock: measures processing time; by default waiting between retries is skipped, not slept through.
 
         records_dir: an existing folder that gets the record of every run, named after the scenario's file.
         make_model: who answers as a scenario's language model; the mock if None. It waits by a clock of its own.
-        keep_traces: whether results have their `trace`. earlier: repetitions that scenarios have already, by their
-        files.
+        keep_traces: whether results have their trace. earlier: runs that scenarios have already, by their files.
         """
         self._earlier = earlier or {}
         self._on_result = on_result
@@ -150,31 +151,31 @@ class EvalRunner:
         since how many fail tells a flaky scenario from a broken one.
         """
         if isinstance(entry, InvalidScenario):
-            return self.report_result(1, EvalResult.of_invalid(entry))
+            return self.result_of_invalid(entry)
         model = None if self._make_model is None else self._make_model(entry)
-        results = self.earlier_results(entry)
-        for number in range(len(results) + 1, repeat + 1):
-            result = await self._run_once(entry, model, number)
-            if number == repeat and model is not None and (problem := model.finish()) is not None:
-                result = result.with_failed(Check("recording", problem))
-            results.append(self.report_result(number, result))
-        return EvalResult.of_repetitions(results, repeat)
+        runs = self.earlier_runs(entry)
+        for number in range(len(runs) + 1, repeat + 1):
+            run = await self._run_test_case(entry, None if model is None else model.begin(number))
+            if model is not None:
+                run = run._replace(usage=as_usage(model.usage()))
+                if number == repeat and (problem := model.finish()) is not None:
+                    run = with_failed(run, Check("recording", problem))
+            runs.append(self.report_run(number, run))
+        return EvalResult.of(entry, runs)
 
-    def earlier_results(self, entry: EvalTestCase) -> list[EvalResult]:
-        """The repetitions that need not be run again, all of which passed."""
+    def result_of_invalid(self, scenario: InvalidScenario) -> EvalResult:
+        return EvalResult.of(scenario, [self.report_run(1, unusable_case(scenario))])
+
+    def earlier_runs(self, entry: EvalTestCase) -> list[CaseResult]:
+        """Those that need not be run again."""
         return list(self._earlier.get(entry.file or "", ()))
 
-    async def _run_once(self, entry: EvalTestCase, model: ScenarioModel | None, number: int) -> EvalResult:
-        if model is None:
-            return await self.run_test_case(entry)
-        result = await self.run_test_case(entry, model.begin(number))
-        return replace(result, usage=model.usage())
-
-    def report_result(self, number: int, result: EvalResult) -> EvalResult:
-        """The result, once whoever wants each repetition has it."""
+    def report_run(self, number: int, run: CaseResult) -> CaseResult:
+        """The run of that number, once whoever wants each has it."""
+        run = run._replace(repetition=number)
         if self._on_result is not None:
-            self._on_result(number, result)
-        return result
+            self._on_result(run)
+        return run
 
     async def run_test_case(self, test_case: EvalTestCase, llm: LanguageModel | None = None) -> EvalResult:
         """One scenario from its mail to its verdict; a crash anywhere is a failed scenario with its reason.
@@ -183,6 +184,9 @@ class EvalRunner:
 
         Raises TaskError(code="task_record_unwritable") where the record is wanted and cannot be written.
         """
+        return EvalResult.of(test_case, [await self._run_test_case(test_case, llm)])
+
+    async def _run_test_case(self, test_case: EvalTestCase, llm: LanguageModel | None) -> CaseResult:
         logger.info("Executing eval: %s", test_case.scenario_id)
         try:
             return await self._run(test_case, llm)
@@ -190,9 +194,9 @@ class EvalRunner:
             raise
         except Exception as error:
             logger.debug("Scenario %s crashed", test_case.scenario_id, exc_info=True)
-            return EvalResult.of_crash(test_case, error)
+            return judged_case(test_case, [crash_of(error)])
 
-    async def _run(self, test_case: EvalTestCase, llm: LanguageModel | None) -> EvalResult:
+    async def _run(self, test_case: EvalTestCase, llm: LanguageModel | None) -> CaseResult:
         mocks = Mocks.of(test_case)
         services = MockedServices.in_process(mocks, self.lexicon)
         llm = None if test_case.input.triage else llm  # what it says is a part of the scenario
@@ -221,7 +225,7 @@ class EvalRunner:
             checks += run_checks(partial(check_at_most, limits, took, None if meter is None else meter.total))
             checks += () if verdict is None else check_verdict(str(test_case.test), verdict)
             checks += closed
-        return EvalResult.of_checks(
+        return judged_case(
             test_case,
             checks,
             actual,

@@ -1,15 +1,22 @@
-"""The whole of `eval`: prepare, run, report."""
+"""The whole of `eval`: prepare, run, report.
+
+A sealed suite runs whole, and only totals are shown of it, unless it is opened: then it counts as seen.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import io
 import logging
+import os
+import random
 import sys
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.case_result import as_case, as_model_usage
@@ -17,19 +24,19 @@ from guarantee_email_agent.eval.execution import EvalOptions, Execution
 from guarantee_email_agent.eval.loader import EvalLoader, position_in
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.reporter import SMALL_SUITE, EvalReporter
-from guarantee_email_agent.eval.sealed import BlindCases, sealed_options
 from guarantee_email_agent.instructions.file_checks import instruction_warnings
-from guarantee_email_agent.runlog.records import Case, Usage
-from guarantee_email_agent.runlog.suite_manifest import SuiteManifest, keep_opening
-from guarantee_email_agent.runlog.suite_statistics import SuiteStatistics
+from guarantee_email_agent.runlog.records import Case, CaseResult, Usage
+from guarantee_email_agent.runlog.suite_manifest import MANIFEST, SuiteManifest, keep_opening, read_manifest
+from guarantee_email_agent.runlog.suite_statistics import SuiteStatistics, handling_of
 from guarantee_email_agent.runlog.views.run_report import run_and_report
 from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_INTERRUPTED, EXIT_SUCCESS, ConfigurationError
 from guarantee_email_agent.utils.terminal import Progress, Terminal, TextStream, pluralize
+from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.baseline import Baseline
     from guarantee_email_agent.eval.eval_recorder import EvalRecorder
-    from guarantee_email_agent.eval.resume import EarlierResults
+    from guarantee_email_agent.eval.reuse import EarlierResults
 
 logger = logging.getLogger(__name__)
 
@@ -120,28 +127,32 @@ class _Suite:
             progress = Progress(sys.stderr, planned, "run", detail=live.progress_detail)
             live.show_progress(progress)
         if self.earlier is not None:
-            progress.skip(len(self.earlier.whole))
+            progress.skip(len(self.earlier.whole.positions))
         return progress
 
     def cases(self, on_result: _OnResult | None) -> _Cases:
         """Each as it is ready, in the order of the files, up to the first failure where that is to be the last."""
         cases = self._new_cases(on_result)
         known = iter(() if self.earlier is None else self.earlier.whole)
-        is_whole = bytes(len(self.files)) if self.earlier is None else self.earlier.is_whole
         with closing(cases):
-            for is_known in is_whole:
-                case = next(known) if is_known else next(cases, None)
+            for position in range(1, len(self.files) + 1):
+                case = next(known) if position in self._known else next(cases, None)
                 if case is None:  # it was stopped
                     return
                 yield case
                 if self.options.fail_fast and not case.passed:
                     return
 
+    @property
+    def _known(self) -> frozenset[int]:
+        """The positions of scenarios that need not run again."""
+        return frozenset() if self.earlier is None else self.earlier.whole.positions
+
     def _new_cases(self, on_result: _OnResult | None) -> _Cases:
         earlier, recorder = self.earlier, self.recorder
         files = self.files
-        if earlier is not None:
-            files = [file for file, is_whole in zip(files, earlier.is_whole, strict=True) if not is_whole]
+        if known := self._known:
+            files = [file for position, file in enumerate(files, 1) if position not in known]
         results = self.execution.results(
             files,
             keep_traces=recorder is not None,
@@ -205,11 +216,11 @@ def _prepare(options: EvalOptions, config: Config, resources: ExitStack) -> _Sui
             options,
             files,
             execution.loader,
-            statistics.mails,
-            suite.facts,
             resources,
+            mails=statistics.mails,
+            facts=suite.facts,
             at_once=execution.is_paid_or_slow,
-            blind=suite.blind,
+            hide=None if suite.blind is None else suite.blind.result,
         )
     if suite.earlier is not None and (resumed := suite.earlier.run) is not None:
         suite.options = replace(options, run_id=resumed.id, started=resumed.started)
@@ -217,10 +228,11 @@ def _prepare(options: EvalOptions, config: Config, resources: ExitStack) -> _Sui
             told = resumed.facts.get("usage")
             paid = None if told is None else as_model_usage(Usage(**told))
             execution.live.count_earlier(suite.earlier.usages(), paid)
-    if baseline is not None and (suite.recorder is None or suite.recorder.is_temporary):
+    is_kept = suite.recorder is not None and suite.recorder.kept is options.kept
+    if baseline is not None and not is_kept:
         raise ConfigurationError("--baseline needs the run store, which cannot be used", "eval_run_not_kept")
     if options.open:
-        if suite.recorder is None or suite.recorder.is_temporary:
+        if not is_kept:
             raise ConfigurationError("--open is kept in the run store. Remove --no-store", "eval_run_not_kept")
         keep_opening(options.directory)
     return suite
@@ -281,3 +293,84 @@ def run_again(config: Config, options: EvalOptions, files: Sequence[str]) -> Gen
     Raises InstructionError for bad instruction files.
     """
     yield from Execution.of(config, replace(options, kept=None)).results(files)
+
+
+_OF_PARTS: Final = (
+    *("only", "baseline", "no_regressions", "last_failed", "fail_fast", "changed", "resume", "records_dir"),
+    *("caution_curve", "verbose"),
+)
+
+
+def sealed_options(options: EvalOptions, config: Config) -> tuple[EvalOptions, SuiteManifest]:
+    """What a suite's manifest makes of the options, and that manifest, with an opening that is to come.
+
+    Raises ConfigurationError for what would show or leave out cases of a sealed suite, for a part of one, for one that
+    is yet to be sealed, and for a threshold that was not sealed.
+    """
+    if (around := _sealed_around(options.directory)) is not None:
+        raise _refused(around, "is sealed, or drawn to be, and runs whole. Name that folder")
+    manifest, folder = read_manifest(options.directory), options.directory
+    if manifest.is_closed and manifest.kind != "sealed":
+        raise _refused(folder, "was drawn to be sealed. 'seal' it before anybody sees a result")
+    if manifest.kind != "sealed":
+        if options.open:
+            raise _refused(folder, "is not sealed, or was opened as often as announced. Leave --open out")
+        return options, manifest
+    for name in _OF_PARTS:
+        if getattr(options, name) not in (None, False, ()):
+            option = "records" if name == "records_dir" else name.replace("_", "-")
+            raise _refused(folder, f"is sealed, runs whole, and shows totals alone. Remove --{option}")
+    if (threshold := manifest.threshold) is not None:
+        if options.threshold not in (config.eval.pass_threshold, threshold):
+            raise _refused(folder, f"was sealed with a threshold of {threshold:g} %. Leave --threshold out")
+        proof = options.require_proof or manifest.rule == "proof"
+        options = replace(options, threshold=threshold, require_proof=proof)
+    return options, replace(manifest, opened=manifest.opened + 1) if options.open else manifest
+
+
+def refuse_sealed(folder: Path) -> None:
+    """Raises ConfigurationError where a folder or a file is, or is in, a sealed suite: only `eval` keeps it closed."""
+    if (sealed := _sealed_around(folder / "_")) is not None:
+        raise _refused(sealed, "is sealed, or drawn to be, and shows totals alone. Run it with `eval` alone")
+
+
+class BlindCases:
+    """Takes from results all that says which mail each is of, and what came of it, but what totals are counted from."""
+
+    def __init__(self, count: int) -> None:
+        """count: of the cases."""
+        self._places = list(range(1, count + 1))
+        random.SystemRandom().shuffle(self._places)
+        self._key = os.urandom(16)
+
+    def case(self, case: Case) -> Case:
+        return Case(tuple(map(self.result, case.runs)))
+
+    def result(self, run: CaseResult) -> CaseResult:
+        place = self._places[run.position - 1]
+        actual = run.response if isinstance(run.response, dict) else {}
+        mail = None if run.mail is None else hashlib.blake2b(run.mail, digest_size=16, key=self._key).digest()
+        return CaseResult(
+            name=f"mail_{place:03d}",
+            position=place,
+            verdict=run.verdict,
+            repetition=run.repetition,
+            usage=run.usage,
+            harm=("not shown",) if run.harm else run.harm,
+            must=run.must,
+            response={"email_sent": bool(actual.get("email_sent")), "handling": handling_of(actual)},
+            trace=None if run.reading is None else {"read": {}},
+            mail=mail,
+        )
+
+
+def _sealed_around(folder: Path) -> Path | None:
+    """The sealed suite that a folder lies in; None for none, and for one itself."""
+    for place in Path(os.path.abspath(folder)).parents:
+        if (place / MANIFEST).is_file() and read_manifest(place).is_closed:
+            return place
+    return None
+
+
+def _refused(folder: Path, problem: str) -> ConfigurationError:
+    return ConfigurationError(f"{printable(str(folder))} {problem}", "eval_suite_sealed")

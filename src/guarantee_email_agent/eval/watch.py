@@ -133,7 +133,7 @@ class _WatchedSuite:
         return find_files(self._config, self._options)
 
     def keep(self, result: EvalResult) -> None:
-        self._results[result.test_case.file or ""] = replace(result, trace=None)
+        self._results[result.test_case.file or ""] = result
 
     def begin(self) -> None:
         """After the first run."""
@@ -293,7 +293,7 @@ def print_difference(
         if (kind := _kind_of_change(old, new)) is not None:
             counts[kind[0]] += 1
             (passing if new.passed else failing).setdefault(kind[1], []).append(new)
-        if old is not None and _reply(old) != _reply(new) and not old.invalid and not new.invalid:
+        if old is not None and _reply(old) != _reply(new) and "invalid" not in (old.outcome, new.outcome):
             counts["changed reply"] += 1
             replies.append(ReplyChange(new.name, _reply(old), _reply(new)))
     causes = _print_failing(failing, terminal)

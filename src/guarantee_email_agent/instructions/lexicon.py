@@ -138,10 +138,13 @@ class Lexicon:
     unlabelled: re.Pattern[str]
     never: re.Pattern[str]
 
-    def denies(self, words: TokenizedText, index: int) -> bool:
-        """Whether word `index` says no, as the t of "can't" does."""
-        word = words.folded[index]
-        return word in self.denials or (word == "t" and words.gaps[index] in _APOSTROPHES)
+    def denials_in(self, words: TokenizedText) -> set[int]:
+        """The words that say no, as the t of "can't" does."""
+        return {
+            index
+            for index, word in enumerate(words.folded)
+            if word in self.denials or (word == "t" and words.gaps[index] in _APOSTROPHES)
+        }
 
 
 LexiconSource = Callable[[], Lexicon]

@@ -26,7 +26,7 @@ from guarantee_email_agent.utils.terminal import Terminal, pluralize
 from guarantee_email_agent.utils.text import and_more, printable, truncate
 
 if TYPE_CHECKING:
-    from guarantee_email_agent.runlog.records import StoredRun
+    from guarantee_email_agent.runlog.records import Run
     from guarantee_email_agent.runlog.run_reader import RunStore
 
 SCHEMA_VERSION: Final = 1
@@ -97,7 +97,7 @@ class _Pair(NamedTuple):
         return hashlib.sha256(self.case.encode("utf-8", "surrogatepass")).digest()[0] % 2 == 1
 
 
-def calibrate(labels: Path, store: RunStore, run: StoredRun, threshold: float | None, terminal: Terminal) -> int:
+def calibrate(labels: Path, store: RunStore, run: Run, threshold: float | None, terminal: Terminal) -> int:
     """Hold the labels of people against the answers of a run, and write the outcome where runs find it.
 
     Where there is no file of labels, one to be filled in is written. The exit code: 4 where a question does not reach
@@ -126,7 +126,7 @@ def calibrate(labels: Path, store: RunStore, run: StoredRun, threshold: float | 
     return EXIT_SUCCESS if threshold is None or all(each.gates for each in found) else EXIT_EVALUATION
 
 
-def _answers_of(store: RunStore, run: StoredRun) -> tuple[dict[tuple[str, str], tuple[str, str]], Path]:
+def _answers_of(store: RunStore, run: Run) -> tuple[dict[tuple[str, str], tuple[str, str]], Path]:
     """Model and answer by case and question, and the folder that has all cases. Of repetitions the first counts."""
     answers: dict[tuple[str, str], tuple[str, str]] = {}
     folders: set[str] = set()

@@ -35,7 +35,8 @@ from guarantee_email_agent.judging.record_files import (
 from guarantee_email_agent.judging.record_reference import converter
 from guarantee_email_agent.judging.task import InvalidTask, Task, discover_tasks, load_task, load_tasks
 from guarantee_email_agent.judging.verdict import Graded, Verdict
-from guarantee_email_agent.runlog.views.run_report import RunOptions, RunStoppedError, run_and_report
+from guarantee_email_agent.runlog.views.report import RunOptions
+from guarantee_email_agent.runlog.views.run_report import RunStoppedError, run_and_report
 from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
 from guarantee_email_agent.utils.parallel import map_in_order
 from guarantee_email_agent.utils.terminal import Progress, TextStream, pluralize

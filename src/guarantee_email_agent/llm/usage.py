@@ -16,6 +16,9 @@ from guarantee_email_agent.llm.port import NO_TOKENS, OFFLINE_MODEL, LanguageMod
 from guarantee_email_agent.utils.clock import counted_waits
 from guarantee_email_agent.utils.errors import AgentError
 
+PLAIN_TIERS: Final = (None, "auto", "default", "standard", "global", "not_available")
+"""Of a service, its speed and its place, that costs what the price list says."""
+
 # A pinned version: claude-sonnet-5-5-20260928, …@20260928 as Google Cloud writes it, or gpt-5-2025-08-07.
 _VERSION: Final = re.compile(r"[-@]\d{4}(-?)\d{2}\1\d{2}$")
 
@@ -86,6 +89,16 @@ def cost_usd(model: str, usage: TokenUsage) -> float | None:
     ) / 1_000_000
     is_long = price.long_prompt is not None and usage.total - usage.output_tokens > price.long_prompt
     return dollars * price.long_factor if is_long else dollars
+
+
+def has_list_price(answer: Any) -> bool:
+    """Whether an answer in the shape of the Messages API names nothing that is dearer than the price list: a tier, a
+    speed, a place, a cache that is kept for an hour.
+    """
+    named = getattr(answer, "usage", None)
+    is_plain = all(getattr(named, name, None) in PLAIN_TIERS for name in ("service_tier", "speed", "inference_geo"))
+    kept = getattr(getattr(named, "cache_creation", None), "ephemeral_1h_input_tokens", None)
+    return is_plain and not kept
 
 
 def usage_of(answer: Any) -> TokenUsage:
@@ -177,5 +190,5 @@ class MeteredModel(UsageMeter, ModelClient):
             self.fallback_reason = getattr(answer, "fallback_reason", None)
         else:
             usage = usage_of(answer)
-            self.add(ModelUsage(1, usage, cost_usd(name, usage), 0))
+            self.add(ModelUsage(1, usage, cost_usd(name, usage) if has_list_price(answer) else None, 0))
         return answer

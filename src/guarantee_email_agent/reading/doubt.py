@@ -87,7 +87,7 @@ def _evidence(words: TokenizedText, lexicon: Lexicon) -> tuple[bool, bool, bool]
     topics = [match.payload for match in lexicon.topics.find(words)]
     of_warranty = [each.weight for each in topics if each.topic in WARRANTY.topics]
     is_labelled = any(label.payload == "serial" for label in lexicon.labels.find(words))
-    denies = bool(of_warranty) and any(lexicon.denies(words, index) for index in range(len(words.folded)))
+    denies = bool(of_warranty) and bool(lexicon.denials_in(words))
     return (
         is_labelled or max(of_warranty, default=0) >= WEIGHT_OF_QUESTION,
         denies or any(each.topic == FAULT for each in topics),

@@ -123,6 +123,7 @@ class LabelReader:
     ) -> None:
         self._text = text
         self._words, self._lexicon, self._labels, self._numbers, self._number_of = text
+        self._denials = self._lexicon.denials_in(self._words)
         self._may_be_ours = may_be_ours
         self._tells = tells
 
@@ -177,7 +178,7 @@ class LabelReader:
                 label = label._replace(end=behind)
             elif following is None:
                 word = words.folded[index]
-                if self._lexicon.denies(words, index):
+                if index in self._denials:
                     return None
                 owned = owned or word in self._lexicon.owners
                 inside = self._number_of.get(index)
@@ -298,7 +299,7 @@ class LabelReader:
         for index in range(label.first, max(label.first - MAX_WORDS_TO_DENIAL, 0), -1):
             if words.starts_sentence[index] or "," in words.gaps[index]:
                 return False
-            if self._lexicon.denies(words, index - 1):
+            if index - 1 in self._denials:
                 return True
         return False
 

@@ -405,11 +405,11 @@ class NumberReader:
         """Whether a question, a denial from word `start` on or a sign of doubt makes it open that numbers are ours."""
         words, lexicon = self._words, self._lexicon
         phrases = lexicon.meanings.words_of_phrases(words)
-        before = (index for index in range(start, given[0].first) if index not in phrases)
+        before = set(range(start, given[0].first)).difference(phrases)
         return (
             "?" in words.text[words.starts[start] : words.starts[given[0].first]]
             or words.text.startswith("?", words.ends[given[-1].end - 1])
-            or any(lexicon.denies(words, index) for index in before)
+            or not before.isdisjoint(lexicon.denials_in(words))
             or (start > 0 and self._denies_number())
             or bool(lexicon.unsure_answers.find(words))
         )

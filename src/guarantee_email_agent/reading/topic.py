@@ -144,7 +144,7 @@ def _denies_of_device(words: TokenizedText, matches: Sequence[PhraseMatch[TopicP
     topics = dict[int, str]()
     for match in matches:
         topics.update(dict.fromkeys(range(match.first, match.end), match.payload.topic))
-    in_sentence, denied = set[str](), False
+    in_sentence, denied, denials = set[str](), False, lexicon.denials_in(words)
     for index in range(len(words.folded)):
         if words.starts_sentence[index]:
             if denied and in_sentence == {WARRANTY_TOPIC}:
@@ -152,6 +152,6 @@ def _denies_of_device(words: TokenizedText, matches: Sequence[PhraseMatch[TopicP
             in_sentence, denied = set(), False
         if topic := topics.get(index):
             in_sentence.add(topic)
-        elif lexicon.denies(words, index):
+        elif index in denials:
             denied = True
     return denied and in_sentence == {WARRANTY_TOPIC}

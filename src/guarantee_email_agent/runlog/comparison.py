@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from guarantee_email_agent.runlog.database import StoreError
-from guarantee_email_agent.runlog.records import CaseOutcome, Input, StoredRun
+from guarantee_email_agent.runlog.records import Case, Input, Place, Run, cost_of
 from guarantee_email_agent.runlog.run_reader import GREEN, RunStore
 
 _SETTINGS: Final = (
@@ -37,8 +37,8 @@ _Change = TypeVar("_Change")
 class CaseChange(NamedTuple):
     """A case of both runs."""
 
-    before: CaseOutcome
-    after: CaseOutcome
+    before: Case
+    after: Case
 
     @property
     def name(self) -> str:
@@ -47,7 +47,12 @@ class CaseChange(NamedTuple):
     @property
     def passed(self) -> tuple[bool, bool]:
         """Before, and now."""
-        return self.before.verdict == "passed", self.after.verdict == "passed"
+        return self.before.passed, self.after.passed
+
+    @property
+    def places(self) -> tuple[Place, Place]:
+        """Of the first repetition before, and now."""
+        return self.before.runs[0].place, self.after.runs[0].place
 
 
 class Sums(NamedTuple):
@@ -61,13 +66,8 @@ class Sums(NamedTuple):
     def of(cls, pairs: Sequence[CaseChange]) -> Sums:
         before, after = [pair.before for pair in pairs], [pair.after for pair in pairs]
         times = (sum(each.duration_ms for each in before), sum(each.duration_ms for each in after))
-        return cls(len(pairs), times, (_cost(before), _cost(after)))
-
-
-def _cost(cases: Iterable[CaseOutcome]) -> float | None:
-    costs = [each.cost_usd for each in cases]
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if len(known) == len(costs) else None
+        costs = (cost_of(each.cost_usd for each in before), cost_of(each.cost_usd for each in after))
+        return cls(len(pairs), times, costs)
 
 
 class ContentChange(NamedTuple):
@@ -130,17 +130,17 @@ class Comparison:
     it is not known what they depended on. sums: of the cases of both.
     """
 
-    baseline: StoredRun
-    run: StoredRun
+    baseline: Run
+    run: Run
     newly_failing: tuple[CaseChange, ...]
     newly_passing: tuple[CaseChange, ...]
     still_failing: tuple[CaseChange, ...]
     still_passing: int
-    added: tuple[CaseOutcome, ...]
-    removed: tuple[CaseOutcome, ...]
-    not_reached: tuple[CaseOutcome, ...]
-    not_reached_before: tuple[CaseOutcome, ...]
-    not_selected: tuple[CaseOutcome, ...]
+    added: tuple[Case, ...]
+    removed: tuple[Case, ...]
+    not_reached: tuple[Case, ...]
+    not_reached_before: tuple[Case, ...]
+    not_selected: tuple[Case, ...]
     replies: Changes[ReplyChange]
     feedback: Changes[ReplyChange]
     contents: Changes[ContentChange]
@@ -154,10 +154,10 @@ class Comparison:
         """Cases that passed and fail, and those that are gone: to delete a failing one is no way to green."""
         return [each.name for each in self.newly_failing] + [each.name for each in self.removed]
 
-    def groups(self) -> Iterator[tuple[str, str, Sequence[CaseChange | CaseOutcome], StoredRun]]:
+    def groups(self) -> Iterator[tuple[str, str, Sequence[CaseChange | Case], Run]]:
         """Title, `failed`, `passed` or `other`, cases, and the run that has their results; none without a case."""
         now, before = self.run, self.baseline
-        listed: tuple[tuple[str, str, Sequence[CaseChange | CaseOutcome], StoredRun], ...] = (
+        listed: tuple[tuple[str, str, Sequence[CaseChange | Case], Run], ...] = (
             ("Newly failing", "failed", self.newly_failing, now),
             ("Removed, which counts as a regression", "failed", self.removed, before),
             ("Still failing", "other", self.still_failing, now),
@@ -176,14 +176,14 @@ class Comparison:
 
 
 def compare_runs(
-    store: RunStore, baseline: StoredRun, run: StoredRun, *, max_details: int | None = None, counts_all: bool = True
+    store: RunStore, baseline: Run, run: Run, *, max_details: int | None = None, counts_all: bool = True
 ) -> Comparison:
     """max_details: how many changed replies, changed files of cases, and changed feedback are held; None for all.
 
     counts_all: whether the others are counted. Raises StoreError.
     """
     baseline, run = store.with_counts(baseline), store.with_counts(run)
-    cases_before, cases = ({each.name: each for each in store.case_outcomes(each_run)} for each_run in (baseline, run))
+    cases_before, cases = ({each.name: each for each in store.outcomes(each_run)} for each_run in (baseline, run))
     pairs = [CaseChange(cases_before[name], case) for name, case in cases.items() if name in cases_before]
     gone = tuple(case for name, case in cases_before.items() if name not in cases)
     only_after = tuple(case for name, case in cases.items() if name not in cases_before)
@@ -214,7 +214,7 @@ def compare_runs(
             for name in _SETTINGS
             if (before := getattr(baseline, name)) != (after := getattr(run, name))
         ),
-        unknown_inputs=sum(None in (pair.before.input_set, pair.after.input_set) for pair in pairs),
+        unknown_inputs=sum(None in [place.input_set for place in pair.places] for pair in pairs),
         missing=missing,
         sums=Sums.of(pairs),
     )
@@ -222,14 +222,14 @@ def compare_runs(
 
 def _with_other(part: str, pairs: Iterable[CaseChange]) -> Iterator[CaseChange]:
     """Those whose `source`, `response` or `judgement` is another one, those that fail now before the others."""
-    others = (pair for pair in pairs if getattr(pair.before, part) != getattr(pair.after, part))
+    others = (pair for pair in pairs if len({getattr(place, part) for place in pair.places}) > 1)
     yield from sorted(others, key=lambda pair: (pair.passed[1], not pair.passed[0]))
 
 
 def _changed_texts(store: RunStore, pairs: Iterable[CaseChange], part: str, *keys: str) -> Iterator[ReplyChange]:
     """What cases were answered, or judges said of them, as the first of `keys` has it that there is in a part."""
     for each in _with_other(part, pairs):
-        before, after = (_text(getattr(store.result(outcome.result), part), keys) for outcome in each)
+        before, after = (_text(getattr(store.result(place.id), part), keys) for place in each.places)
         if before != after:
             yield ReplyChange(each.name, before, after)
 
@@ -239,11 +239,12 @@ def _text(said: Any, keys: Sequence[str]) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _changed_inputs(store: RunStore, pairs: Sequence[CaseChange], run: StoredRun) -> Iterator[ContentChange]:
+def _changed_inputs(store: RunStore, pairs: Sequence[CaseChange], run: Run) -> Iterator[ContentChange]:
     """What the sets of inputs differ in, name by name; most scenarios of a run share one set, and no two tasks do."""
     changes: dict[tuple[str, str, bytes | None, bytes | None], ContentChange] = {}
     sets = Counter(
-        (pair.before.input_set, pair.after.input_set, "" if run.command == "eval" else pair.name) for pair in pairs
+        (pair.places[0].input_set, pair.places[1].input_set, "" if run.command == "eval" else pair.name)
+        for pair in pairs
     )
     for (before, after, case), count in sets.items():
         if before is None or after is None or before == after:
@@ -271,14 +272,14 @@ def _by_name(inputs: Iterable[Input]) -> dict[tuple[str, str], Input]:
     return {(each.kind, each.name): each for each in inputs}
 
 
-def _changed_sources(store: RunStore, pairs: Sequence[CaseChange], run: StoredRun) -> Iterator[ContentChange]:
+def _changed_sources(store: RunStore, pairs: Sequence[CaseChange], run: Run) -> Iterator[ContentChange]:
     kind = "scenario" if run.command == "eval" else "task"
     for each in _with_other("source", pairs):
-        before, after = (store.result(outcome.result).source for outcome in each)
+        before, after = (store.result(place.id).source for place in each.places)
         yield ContentChange(kind, each.name, before, after, "changed", cases=1)
 
 
-def find_pair(store: RunStore, first: str, second: str) -> tuple[StoredRun, StoredRun]:
+def find_pair(store: RunStore, first: str, second: str) -> tuple[Run, Run]:
     """Two runs by name; `green` is the newest of the other one's suite that passed before it.
 
     Raises StoreError as `RunStore.find_run` does, and for one and the same run.

@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple
 from guarantee_email_agent.config.built_in_files import built_in_path
 from guarantee_email_agent.config.operation_settings import run_store_file
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.runlog.records import Input, StoredRun, SuiteKey, changed_inputs
+from guarantee_email_agent.runlog.records import Input, Run, SuiteKey, changed_inputs
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.suite_manifest import file_content, has_source, scenario_names
 from guarantee_email_agent.utils.text import and_more
@@ -81,7 +81,7 @@ class SuiteProofs:
             seen.add(digests)  # a newer run of the same files decides
         return None
 
-    def _runs(self) -> Iterator[tuple[RunStore, StoredRun, list[Input]]]:
+    def _runs(self) -> Iterator[tuple[RunStore, Run, list[Input]]]:
         """The newest first, each with what all of its results depended on; those that decide nothing are left out."""
         if not os.path.lexists(self._file):
             return

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, Self
@@ -173,30 +172,14 @@ class Usage(NamedTuple):
 NO_USAGE = Usage()
 
 
-class NewRun(NamedTuple):
-    """A run as it begins.
-
-    suite: the folder, relative to the project where it lies in it. selection: what of it was asked for; empty for all.
-    agent: as `--agent` has it; empty for our own. model, parameters: who answered, and how it was asked.
-    options: further ones of the command line, by name. started: ISO 8601. planned: how many results a whole run has
-    without repetitions. threshold: percent.
-    """
-
-    id: str
-    command: str
-    suite: str
-    started: str
-    planned: int
-    package_version: str
-    selection: tuple[str, ...] = ()
-    agent: str = ""
-    llm: str = ""
-    model: str = ""
-    parameters: Mapping[str, Any] = MappingProxyType({})
-    options: Mapping[str, Any] = MappingProxyType({})
-    repeat: int = 1
-    threshold: float = 100.0
-    require_proof: bool = False
+def cost_of(costs: Iterable[float | None]) -> float | None:
+    """All together; None where one is not known."""
+    total = 0.0
+    for cost in costs:
+        if cost is None:
+            return None
+        total += cost
+    return total
 
 
 class Nearest(NamedTuple):
@@ -213,6 +196,27 @@ class Nearest(NamedTuple):
         return f"nearest to {self.phrase!r}: {self.diff}"
 
 
+class Place(NamedTuple):
+    """Where a result stands in a run store: its id; number and id of its run, and when that began, ISO 8601.
+
+    input_set: as `RunStore.inputs` takes it; None where nobody knows on what it depended. source_hash: SHA-256. source,
+    response, judgement: by which contents of one store are told apart.
+    """
+
+    id: int = 0
+    run: int = 0
+    run_id: str = ""
+    started: str = ""
+    input_set: int | None = None
+    source_hash: bytes | None = None
+    source: int | None = None
+    response: int | None = None
+    judgement: int | None = None
+
+
+NOT_STORED: Final = Place()
+
+
 class CaseResult(NamedTuple):
     """What came of one repetition of one case: of a scenario, or of the work on a task.
 
@@ -223,7 +227,7 @@ class CaseResult(NamedTuple):
     where it fails. mail: a digest of the source that copies of it share. step_ms: milliseconds of each step of the
     trace; empty where they are not known. taken_over: the id of the earlier run that gave it. of: how many records
     a task has, each a case of its own. inputs: None where it is not sure which they were, as for files that
-    somebody edited just then.
+    somebody edited just then. place: of one that was read of a store.
 
     What happened, each part None where there is none: source, the file of the case as it was; request, what the agent
     got (a mail); response, what came of it (reply, ticket, calls); trace, the way there (messages of the model, steps);
@@ -255,6 +259,7 @@ class CaseResult(NamedTuple):
     mail: bytes | None = None
     taken_over: str = ""
     of: int = 1
+    place: Place = NOT_STORED
 
     @property
     def passed(self) -> bool:
@@ -321,8 +326,17 @@ class Case(NamedTuple):
         return {run.verdict for run in self.runs} <= {"passed"}
 
     @property
+    def passed_runs(self) -> int:
+        return sum(run.passed for run in self.runs)
+
+    @property
     def duration_ms(self) -> float:
         return sum(run.duration_ms for run in self.runs)
+
+    @property
+    def cost_usd(self) -> float | None:
+        """None where one is not known."""
+        return cost_of(run.usage.cost_usd for run in self.runs)
 
     @property
     def failed_checks(self) -> tuple[Check, ...]:
@@ -349,61 +363,66 @@ class SuiteKey(NamedTuple):
     llm: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRun:
-    """A run. `NewRun` explains what it began with, `RunEnd` how it ended; outcome: None while it goes on.
+class Run(NamedTuple):
+    """A run: what it began with, how it ended, and what it came to.
 
-    total to invalid: cases, of which one with several repetitions passed where they all did; failed includes invalid.
-    tokens, cost_usd: of all that was asked of a model; None where it is not known of one result. mails, mails_passed:
-    distinct mails of a suite; None before its end, of tasks, and of runs of earlier versions. duration_s: None without
-    an end. facts: as `RunEnd` has them.
+    suite: the folder, relative to the project where it lies in it. selection: what of it was asked for; empty for all.
+    agent: as `--agent` has it; empty for our own. model, parameters: who answered, and how it was asked.
+    options: further ones of the command line, by name. started, ended: ISO 8601. planned: how many results a whole run
+    has without repetitions. threshold: percent. outcome: None while it goes on. git_dirty: whether files differed from
+    the revision.
+
+    number: in the store, 0 before it is there. total to invalid: cases, of which one with several repetitions passed
+    where they all did; failed includes invalid. tokens, cost_usd: of all that was asked of a model; None where it is
+    not known of one result. mails, mails_passed: distinct mails of a suite, and of how many every copy passed; None
+    before its end, of tasks, and of runs of earlier versions. duration_s: None without an end. facts: what else is to
+    be known of the run, by name, as JSON can hold it.
     """
 
-    number: int
     id: str
     command: str
     suite: str
-    selection: tuple[str, ...]
-    agent: str
-    llm: str
-    model: str
-    parameters: Mapping[str, Any]
-    options: Mapping[str, Any]
-    repeat: int
-    threshold: float
-    require_proof: bool
-    package_version: str
-    git_revision: str | None
-    git_dirty: bool | None
-    planned: int
     started: str
-    ended: str | None
-    duration_s: float | None
-    outcome: Outcome | None
-    exit_code: int | None
-    total: int
-    passed: int
-    failed: int
-    error: int
-    invalid: int
-    tokens: int | None
-    cost_usd: float | None
-    mails: int | None
-    mails_passed: int | None
-    facts: Mapping[str, Any]
+    planned: int
+    package_version: str
+    selection: tuple[str, ...] = ()
+    agent: str = ""
+    llm: str = ""
+    model: str = ""
+    parameters: Mapping[str, Any] = MappingProxyType({})
+    options: Mapping[str, Any] = MappingProxyType({})
+    repeat: int = 1
+    threshold: float = 100.0
+    require_proof: bool = False
+    number: int = 0
+    git_revision: str | None = None
+    git_dirty: bool | None = None
+    ended: str | None = None
+    duration_s: float | None = None
+    outcome: Outcome | None = None
+    exit_code: int | None = None
+    total: int = 0
+    passed: int = 0
+    failed: int = 0
+    error: int = 0
+    invalid: int = 0
+    tokens: int | None = 0
+    cost_usd: float | None = 0.0
+    mails: int | None = None
+    mails_passed: int | None = None
+    facts: Mapping[str, Any] = MappingProxyType({})
 
     @classmethod
     def of_row(cls, row: Sequence[Any]) -> Self:
         """row: the columns of that name."""
-        values = dict(zip((field.name for field in fields(cls)), row, strict=True))
-        for name in ("parameters", "options", "facts"):
-            values[name] = json.loads(values[name] or "{}")
-        values["selection"] = tuple(json.loads(values["selection"]))
-        values["require_proof"] = bool(values["require_proof"])
-        if values["ended"] is None:  # nobody wrote how long it took
-            values["duration_s"] = None
-        values["git_dirty"] = None if values["git_dirty"] is None else bool(values["git_dirty"])
-        return cls(**values)
+        made = cls._make(row)
+        return made._replace(
+            selection=tuple(json.loads(str(made.selection))),
+            **{name: json.loads(getattr(made, name) or "{}") for name in ("parameters", "options", "facts")},
+            require_proof=bool(made.require_proof),
+            git_dirty=None if made.git_dirty is None else bool(made.git_dirty),
+            duration_s=None if made.ended is None else made.duration_s,  # nobody wrote how long it took
+        )
 
     @property
     def key(self) -> SuiteKey:
@@ -432,57 +451,8 @@ class StoredRun:
         return self.outcome or "going on"
 
 
-class StoredResult(NamedTuple):
-    """A result without what happened. `CaseResult` explains it. input_set: of `RunStore.inputs`.
-
-    step_ms: None where the times of its steps are not known. taken_over: the id of the run that gave it, where that is
-    another one.
-    """
-
-    id: int
-    run: int
-    run_id: str
-    name: str
-    category: str
-    language: str
-    description: str
-    position: int
-    repetition: int
-    verdict: Verdict
-    duration_ms: float
-    usage: Usage
-    input_set: int | None
-    source_hash: bytes | None
-    step_ms: tuple[float | None, ...] | None
-    taken_over: str | None
-
-    @classmethod
-    def of_row(cls, row: Sequence[Any]) -> Self:
-        """row: the columns down to the duration, the last four, and those of the usage."""
-        step_ms = None if row[13] is None else tuple(json.loads(row[13]))
-        return cls._make((*row[:11], Usage(*row[15:]), *row[11:13], step_ms, row[14]))
-
-
-class CaseOutcome(NamedTuple):
-    """What a case came to in one run, all its repetitions together.
-
-    verdict: the worst of them. passed, runs: how many repetitions passed, of how many. duration_ms, cost_usd: their
-    sums; the cost is None where one is not known. result: the id of the first one, of which the rest is; by source,
-    response and judgement contents of one store are told apart.
-    """
-
-    name: str
-    description: str
-    verdict: Verdict
-    passed: int
-    runs: int
-    duration_ms: float
-    cost_usd: float | None
-    result: int
-    input_set: int | None
-    source: int | None
-    response: int | None
-    judgement: int | None
+RUN_HEAD: Final = Run._fields[: Run._fields.index("number")]
+"""What a run begins with."""
 
 
 class GroupCounts(NamedTuple):

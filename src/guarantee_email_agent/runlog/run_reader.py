@@ -5,33 +5,32 @@ from __future__ import annotations
 import json
 import re
 import zlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from functools import partial
 from itertools import groupby, islice
-from operator import itemgetter
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from guarantee_email_agent.files.problems import suggestion
-from guarantee_email_agent.runlog.database import BUSY_S, Database, RunOwners, storable
+from guarantee_email_agent.runlog.database import BUSY_S, RUN_COUNTS, Database, RunOwners, storable
 from guarantee_email_agent.runlog.records import (
     ALL_RESULTS,
     INCOMPLETE,
     PARTS,
     Case,
-    CaseOutcome,
     CaseResult,
     Check,
     GroupCounts,
     Input,
     Nearest,
+    Place,
     ResultFilter,
-    StoredResult,
-    StoredRun,
+    Run,
     SuiteKey,
     Usage,
 )
-from guarantee_email_agent.runlog.schema import RUN_COUNTS
 from guarantee_email_agent.utils.text import printable, truncate
 
 _Made = TypeVar("_Made")
@@ -43,6 +42,7 @@ _GROUPS: Final = """SELECT category, language, sum(ok), count(*) FROM (
         SELECT case_id, min(verdict = 'passed') AS ok FROM results WHERE run = ? GROUP BY position)
     JOIN cases ON cases.id = case_id GROUP BY category, language ORDER BY category, language"""
 
+_IN_ORDER: Final = "results.position, results.repetition"
 _NAMES_OF_CAUSE: Final = 8
 _PAGE: Final = 1_000
 _PAGE_OF_CASES: Final = 200
@@ -52,27 +52,18 @@ _MAX_SUGGESTED: Final = 20_000
 _MAX_LOOKED_AT: Final = 200
 _RUN_ID: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
 _USAGE: Final = ", ".join(f"results.{name}" for name in Usage._fields)
-_RUN_COLUMNS: Final = ", ".join(field.name for field in fields(StoredRun))
+_RUN_COLUMNS: Final = ", ".join(Run._fields)
 _RUN_TABLES: Final = """runs LEFT JOIN distinct_mails ON distinct_mails.run = runs.number
     LEFT JOIN run_facts ON run_facts.run = runs.number"""
-_RESULT_COLUMNS: Final = f"""results.id, results.run, runs.id, cases.name, cases.category, cases.language,
-    cases.description, results.position, results.repetition, results.verdict, results.duration_ms,
-    results.input_set, blobs.hash, step_times.milliseconds, taken_over.run, {_USAGE}"""
+_RESULT_COLUMNS: Final = f"""cases.name, results.position, results.verdict, results.repetition, cases.category,
+    cases.language, cases.description, results.duration_ms, step_times.milliseconds, taken_over.run, mails.digest,
+    {_USAGE}, results.id, results.run, runs.id, runs.started, results.input_set, of_source.hash, results.source,
+    results.response, results.judgement"""
 _RESULT_TABLES: Final = """results JOIN runs ON runs.number = results.run JOIN cases ON cases.id = results.case_id
-    LEFT JOIN blobs ON blobs.id = results.source LEFT JOIN step_times ON step_times.result = results.id
-    LEFT JOIN taken_over ON taken_over.result = results.id"""
-_CASE_TABLES: Final = " ".join(
-    [_RESULT_TABLES, "LEFT JOIN mails ON mails.source = results.source"]
-    + [f"LEFT JOIN blobs AS {part} ON {part}.id = results.{part}" for part in PARTS]
-)
-# Of all repetitions of a case, beside a `min` of what tells the first one: a case is as good as the worst of them, and
-# has the rest of the first, from whose row SQLite takes it (https://sqlite.org/lang_select.html#bareagg).
-_CASE_OUTCOME: Final = """cases.name, cases.description,
-        CASE WHEN sum(verdict = 'error') THEN 'error' WHEN sum(verdict = 'invalid') THEN 'invalid'
-            WHEN sum(verdict = 'failed') THEN 'failed' ELSE 'passed' END,
-        sum(verdict = 'passed'), count(*), sum(duration_ms),
-        CASE WHEN count(*) = count(cost_usd) THEN sum(cost_usd) END,
-        results.id, input_set, source, response, judgement"""
+    LEFT JOIN blobs AS of_source ON of_source.id = results.source
+    LEFT JOIN step_times ON step_times.result = results.id LEFT JOIN taken_over ON taken_over.result = results.id
+    LEFT JOIN mails ON mails.source = results.source"""
+_OF_PARTS: Final = {part: f"LEFT JOIN blobs AS {part} ON {part}.id = results.{part}" for part in PARTS}
 
 
 class RunFilter(NamedTuple):
@@ -115,7 +106,7 @@ class RunStore:
 
     def runs(
         self, key: SuiteKey | None = None, *, command: str | None = None, before: int | None = None, limit: int = 50
-    ) -> list[StoredRun]:
+    ) -> list[Run]:
         """The newest first. key, command: only such ones. before: only those below this number, for the next page."""
         conditions, values = _conditions(key)
         if command is not None:
@@ -126,7 +117,7 @@ class RunStore:
             values.append(before)
         return self._runs(conditions, values, limit)
 
-    def runs_up_to_a_whole_one(self, key: SuiteKey) -> Iterator[StoredRun]:
+    def runs_up_to_a_whole_one(self, key: SuiteKey) -> Iterator[Run]:
         """The newest first, of whatever part of the suite; what comes before a run of all of it counts no more."""
         of_suite = key._replace(selection=())
         for run in self.runs(command=key.command, limit=_MAX_LOOKED_AT):
@@ -135,7 +126,7 @@ class RunStore:
                 if not run.selection and run.total >= run.planned:
                     return
 
-    def find_run(self, name: str, key: SuiteKey | None = None) -> StoredRun:
+    def find_run(self, name: str, key: SuiteKey | None = None) -> Run:
         """By its id or the unique beginning of one; `last` for the newest, `green` for the newest that passed its gate.
 
         key: which runs `last` and `green` choose among. Raises StoreError (`store_no_such_run`, `store_ambiguous_run`).
@@ -165,11 +156,11 @@ class RunStore:
             raise self._database.error("no_such_run", f"there is no run {shown}{hint}")
         return runs[0]
 
-    def run(self, number: int) -> StoredRun:
+    def run(self, number: int) -> Run:
         """By its number, which there must be."""
         return self._runs(["number = ?"], [number], 1)[0]
 
-    def find_green_before(self, run: StoredRun) -> StoredRun:
+    def find_green_before(self, run: Run) -> Run:
         """The newest earlier run of the same selection that passed its gate, else of the whole suite.
 
         Raises StoreError for none.
@@ -181,7 +172,7 @@ class RunStore:
         problem = f"no run of {printable(run.suite)} has passed its gate before {run.id}. Name a run by its id"
         raise self._database.error("no_such_run", problem)
 
-    def find_complete(self, key: SuiteKey) -> StoredRun:
+    def find_complete(self, key: SuiteKey) -> Run:
         """The newest run of a suite that came to its end with all results. Raises StoreError for none."""
         conditions, values = _conditions(key)
         found = self._runs(
@@ -193,19 +184,19 @@ class RunStore:
             raise self._database.error("no_such_run", problem)
         return found[0]
 
-    def last_interrupted(self, key: SuiteKey) -> StoredRun | None:
+    def last_interrupted(self, key: SuiteKey) -> Run | None:
         """The newest run of a suite, if it was interrupted or killed."""
         return next((run for run in self.runs(key, limit=1) if run.outcome == "interrupted"), None)
 
-    def with_counts(self, run: StoredRun) -> StoredRun:
+    def with_counts(self, run: Run) -> Run:
         """A run that goes on, with the counts of what ran until now; they stand in its row at its end alone."""
         if run.outcome is not None:
             return run
         total, passed, failed, error, invalid, tokens, cost_usd = self.rows(RUN_COUNTS, {"run": run.number})[0]
         counts = {"total": total, "passed": passed, "failed": failed, "error": error, "invalid": invalid}
-        return replace(run, **counts, tokens=tokens, cost_usd=cost_usd)
+        return run._replace(**counts, tokens=tokens, cost_usd=cost_usd)
 
-    def missing_cases(self, run: StoredRun) -> list[str]:
+    def missing_cases(self, run: Run) -> list[str]:
         """The cases that were announced and have no result; none where nothing was announced."""
         announced: list[str] = run.facts.get("announced", [])
         if not announced:
@@ -213,57 +204,58 @@ class RunStore:
         ran = {position for (position,) in self.rows("SELECT position FROM results WHERE run = ?", (run.number,))}
         return [name for position, name in enumerate(announced, 1) if position not in ran]
 
-    def _runs(self, conditions: Sequence[str], values: Sequence[Any], limit: int, *, skip: int = 0) -> list[StoredRun]:
+    def _runs(self, conditions: Sequence[str], values: Sequence[Any], limit: int, *, skip: int = 0) -> list[Run]:
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         order = "ORDER BY number DESC LIMIT ? OFFSET ?"
         query = f"SELECT {_RUN_COLUMNS} FROM {_RUN_TABLES} {where} {order}"  # noqa: S608 - our own words
-        found = self._made(StoredRun.of_row, self.rows(query, (*values, limit, skip)))
+        found = self._made(Run.of_row, self.rows(query, (*values, limit, skip)))
         return [self._ended_if_killed(run) for run in found]
 
-    def _ended_if_killed(self, run: StoredRun) -> StoredRun:
+    def _ended_if_killed(self, run: Run) -> Run:
         """A run without an outcome that no process works on was killed."""
         if run.outcome is not None or self._owners.is_alive(run.number):
             return run
         query = f"SELECT {_RUN_COLUMNS} FROM {_RUN_TABLES} WHERE number = ?"  # noqa: S608 - our own words
-        now = [StoredRun.of_row(row) for row in self.rows(query, (run.number,))]
+        now = [Run.of_row(row) for row in self.rows(query, (run.number,))]
         if now and now[0].outcome is not None:  # it came to its end just then
             return now[0]
-        return replace(self.with_counts(run), outcome="interrupted")
+        return self.with_counts(run)._replace(outcome="interrupted")
 
     # Results ---------------------------------------------------------------------------------------------------------
 
-    def results(self, run: StoredRun) -> Iterator[StoredResult]:
-        """In the order of the run, read page by page."""
+    def cases(self, run: Run, parts: Collection[str] = PARTS, *, failed_only: bool = False) -> Iterator[Case]:
+        """The cases of a run in its order, read page by page. parts: of `PARTS` that are read; others are None, and
+        without the judgement a result has no checks. failed_only: none that passed in every repetition.
+
+        What results depended on is not read: `inputs` is None.
+        """
+        for results in self._by_position(run, parts, failed_only=failed_only):
+            if run.command == "eval":
+                yield Case(results)
+            else:  # several records of a task are judged one by one; earlier versions kept no count of them
+                yield from (Case((each._replace(of=max(each.of, len(results))),)) for each in results)
+
+    def outcomes(self, run: Run, *, failed_only: bool = False) -> Iterator[Case]:
+        """The same without what happened; all records of a task are one case."""
+        return map(Case, self._by_position(run, (), failed_only=failed_only))
+
+    def _by_position(self, run: Run, parts: Collection[str], *, failed_only: bool) -> Iterator[tuple[CaseResult, ...]]:
         condition = "results.run = ? AND results.position BETWEEN ? AND ?"
-        for page in self._pages(run, _PAGE):
-            yield from self._results(condition, "ORDER BY results.position, results.repetition", (run.number, *page))
+        if failed_only:
+            condition += " AND results.position IN (SELECT position FROM results WHERE run = ? AND verdict != 'passed')"
+        for page in self._pages(run, _PAGE_OF_CASES if parts else _PAGE):
+            values = (run.number, *page, *((run.number,) if failed_only else ()))
+            for _, results in groupby(self._results(condition, values, parts=parts), key=attrgetter("position")):
+                yield tuple(results)
 
-    def results_of_case(self, run: StoredRun, name: str) -> list[StoredResult]:
-        """Every repetition of one case of a run."""
-        condition = "results.run = ? AND results.case_id IN (SELECT id FROM cases WHERE name = ?)"
-        return self._results(condition, "ORDER BY results.repetition", (run.number, name))
-
-    def case_outcomes(self, run: StoredRun, *, failed_only: bool = False) -> Iterator[CaseOutcome]:
-        """What each case of a run came to, in the order of the run, read page by page. failed_only: no passed ones."""
-        failed = "HAVING sum(verdict != 'passed')" if failed_only else ""
-        query = f"""SELECT {_CASE_OUTCOME}, min(repetition) FROM results JOIN cases ON cases.id = results.case_id
-            WHERE run = ? AND position BETWEEN ? AND ? GROUP BY position {failed} ORDER BY position"""  # noqa: S608
-        for page in self._pages(run, _PAGE):
-            yield from (CaseOutcome(*row[:-1]) for row in self.rows(query, (run.number, *page)))
-
-    def passed_by_name(self, run: StoredRun) -> dict[str, bool]:
+    def passed_by_name(self, run: Run) -> dict[str, bool]:
         """Whether each case of a run passed, in every repetition, in the order of the run."""
-        return {name: bool(passed) for name, _, _, passed in self.places(run)}
-
-    def places(self, run: StoredRun) -> Iterator[tuple[str, int, int, int]]:
-        """Name, position and repetitions of each case of a run, and whether all passed, in its order."""
-        query = """SELECT name, position, count(*), min(verdict = 'passed') FROM results
-            JOIN cases ON cases.id = results.case_id
+        query = """SELECT name, min(verdict = 'passed') FROM results JOIN cases ON cases.id = results.case_id
             WHERE run = ? AND position BETWEEN ? AND ? GROUP BY position ORDER BY position"""
-        for page in self._pages(run, _PAGE):
-            yield from self.rows(query, (run.number, *page))
+        rows = (row for page in self._pages(run, _PAGE) for row in self.rows(query, (run.number, *page)))
+        return {name: bool(passed) for name, passed in rows}
 
-    def _pages(self, run: StoredRun, size: int) -> Iterator[tuple[int, int]]:
+    def _pages(self, run: Run, size: int) -> Iterator[tuple[int, int]]:
         """The first and last position of each page of so many cases."""
         query = """SELECT min(position), max(position) FROM (SELECT DISTINCT position FROM results
             WHERE run = ? AND position > ? ORDER BY position LIMIT ?)"""
@@ -274,13 +266,7 @@ class RunStore:
                 return
             yield first, (last := end)
 
-    def depended_on(self, run: int, positions: Sequence[int]) -> Iterator[tuple[int, int, int | None, bytes | None]]:
-        """Position and id of every repetition of these cases, its set of inputs and the SHA-256 of its source."""
-        query = f"""SELECT position, results.id, input_set, hash FROM results LEFT JOIN blobs ON blobs.id = source
-            WHERE run = ? AND position IN ({", ".join(map(str, positions))}) ORDER BY position, repetition"""  # noqa: S608
-        return iter(self.rows(query, (run,)))
-
-    def sources(self, run: StoredRun) -> dict[str, bytes | None]:
+    def sources(self, run: Run) -> dict[str, bytes | None]:
         """By each case's name the SHA-256 of its source; None where none was kept, as of an invalid file."""
         return dict(
             self.rows(
@@ -290,55 +276,60 @@ class RunStore:
             )
         )
 
-    def cases(self, run: StoredRun, parts: Collection[str] = PARTS) -> Iterator[Case]:
-        """The cases of a run with what happened, in its order, read page by page. parts: of `PARTS`; others are None.
+    def find_case(self, run: Run, name: str) -> list[CaseResult]:
+        """Every repetition of one case of a run, with everything that happened.
 
-        What results depended on is not read: `inputs` is None.
+        Raises StoreError (`store_no_such_case`) for none of that name.
         """
-        for first, last in self._pages(run, _PAGE_OF_CASES):
-            yield from self._cases_at(run, first, last, parts)
-
-    def _cases_at(self, run: StoredRun, first: int, last: int, parts: Collection[str] = PARTS) -> Iterator[Case]:
-        condition = "results.run = ? AND results.position BETWEEN ? AND ?"
-        found = self._whole_rows(condition, (run.number, first, last), parts)
-        for _, rows in groupby(found, key=itemgetter(7)):
-            results = tuple(self._made(self._case_result, rows))
+        if found := self.results_of_case(run, name, PARTS):
             if run.command == "eval":
-                yield Case(results)
-            else:  # several records of a task are judged one by one; earlier versions kept no count of them
-                yield from (Case((each._replace(of=max(each.of, len(results))),)) for each in results)
+                return found
+            counts = Counter(each.position for each in found)  # as `cases` has it
+            return [each._replace(of=max(each.of, counts[each.position])) for each in found]
+        near = suggestion(name, islice(self.passed_by_name(run), _MAX_SUGGESTED))
+        problem = f"there is no '{printable(truncate(name, 60))}' in the run {run.id}{near}"
+        raise self._database.error("no_such_case", problem)
 
-    def _whole_rows(self, condition: str, values: Sequence[int], parts: Collection[str]) -> list[tuple[Any, ...]]:
-        columns = ", ".join(f"{part}.data" if part in parts else "NULL" for part in PARTS)
-        query = f"""SELECT {_RESULT_COLUMNS}, mails.digest, {columns} FROM {_CASE_TABLES}
-            WHERE {condition} ORDER BY results.position, results.repetition"""  # noqa: S608 - our own words
-        return self.rows(query, values)
+    def results_of_case(self, run: Run, name: str, parts: Collection[str] = ()) -> list[CaseResult]:
+        """Every repetition of one case of a run."""
+        condition = "results.run = ? AND results.case_id IN (SELECT id FROM cases WHERE name = ?)"
+        return self._results(condition, (run.number, name), parts=parts)
 
-    def _case_result(self, row: Sequence[Any]) -> CaseResult:
-        stored = StoredResult.of_row(row[: -1 - len(PARTS)])
-        mail, source, *others = row[-1 - len(PARTS) :]
+    def result(self, number: int) -> CaseResult:
+        """By the id of its place, which there must be, with what happened."""
+        return self._results("results.id = ?", (number,), parts=PARTS)[0]
+
+    def history(self, name: str, *, limit: int = 50) -> list[CaseResult]:
+        """The results of one case in all runs, the newest first, without what happened."""
+        condition = "results.case_id IN (SELECT id FROM cases WHERE name = ?)"
+        return self._results(condition, (name, limit), "results.run DESC, results.repetition DESC LIMIT ?")
+
+    def _results(
+        self, condition: str, values: Sequence[Any], order: str = _IN_ORDER, *, parts: Collection[str] = ()
+    ) -> list[CaseResult]:
+        columns = "".join(f", {part}.data" if part in parts else ", NULL" for part in PARTS)
+        tables = " ".join([_RESULT_TABLES, *(_OF_PARTS[part] for part in parts)])
+        query = f"SELECT {_RESULT_COLUMNS}{columns} FROM {tables} WHERE {condition} ORDER BY {order}"  # noqa: S608
+        return self._made(partial(self._case_result, is_judged="judgement" in parts), self.rows(query, values))
+
+    def _case_result(self, row: Sequence[Any], *, is_judged: bool) -> CaseResult:
+        """is_judged: whether the judgement was read."""
+        verdict, times, origin, mail = row[2], *row[8:11]
+        place, (source, *others) = Place(*row[18 : -len(PARTS)]), row[-len(PARTS) :]
         request, response, trace, judged = (
             None if each is None else json.loads(self._decompress(each)) for each in others
         )
         judged = judged if isinstance(judged, dict) else {}
         listed = judged.pop("checks", None)
-        if listed is not None:
-            checks = list(map(Check.of_dict, listed))
-        else:
-            checks = [] if stored.verdict == "passed" else self.checks(stored)
-        harm = () if stored.verdict == "passed" else judged.pop("harmful", None)
+        if listed is None and is_judged and verdict != "passed":
+            listed = [check._asdict() for check in self.checks(place.id)]
+        harm = () if verdict == "passed" else judged.pop("harmful", None)
         return CaseResult(
-            name=stored.name,
-            position=stored.position,
-            verdict=stored.verdict,
-            repetition=stored.repetition,
-            category=stored.category,
-            language=stored.language,
-            description=stored.description,
+            **dict(zip(CaseResult._fields, row[:7], strict=False)),
             file=judged.pop("file", ""),
-            duration_ms=stored.duration_ms,
-            usage=stored.usage,
-            checks=tuple(checks),
+            duration_ms=row[7],
+            usage=Usage(*row[11:18]),
+            checks=tuple(map(Check.of_dict, listed or ())),
             harm=None if harm is None else tuple(harm),
             nearest=tuple(Nearest(**each) for each in judged.pop("nearest", ())),
             needs_review=judged.pop("needs_review", False),
@@ -348,48 +339,17 @@ class RunStore:
             response=response,
             trace=trace,
             judgement=judged or None,
-            step_ms=stored.step_ms or (),
+            step_ms=() if times is None else tuple(json.loads(times)),
             mail=mail,
-            taken_over=stored.taken_over or "",
+            taken_over=origin or "",
             of=int(judged.pop("of", 1)),
+            place=place,
         )
 
-    def find_case(self, run: StoredRun, name: str) -> list[CaseResult]:
-        """Every repetition of one case of a run, with everything that happened.
-
-        Raises StoreError (`store_no_such_case`) for none of that name.
-        """
-        if found := self.results_of_case(run, name):
-            places = sorted({each.position for each in found})  # of files that differ in their ending alone
-            cases = (case for place in places for case in self._cases_at(run, place, place))
-            return [result for case in cases for result in case.runs]
-        near = suggestion(name, (each.name for each in islice(self.case_outcomes(run), _MAX_SUGGESTED)))
-        problem = f"there is no '{printable(truncate(name, 60))}' in the run {run.id}{near}"
-        raise self._database.error("no_such_case", problem)
-
-    def first_failed(self, outcome: CaseOutcome) -> StoredResult:
-        """The first repetition that did not pass, else the first one."""
-        condition = "(results.run, results.position) = (SELECT run, position FROM results WHERE id = ?)"
-        order = "ORDER BY results.verdict = 'passed', results.repetition LIMIT 1"
-        return self._results(condition, order, (outcome.result,))[0]
-
-    def result(self, number: int) -> CaseResult:
-        """By its `id`, which there must be, with what happened."""
-        return self._made(self._case_result, self._whole_rows("results.id = ?", (number,), PARTS))[0]
-
-    def history(self, name: str, *, limit: int = 50) -> list[StoredResult]:
-        """The results of one case in all runs, the newest first."""
-        condition = "results.case_id IN (SELECT id FROM cases WHERE name = ?)"
-        return self._results(condition, "ORDER BY results.run DESC, results.repetition DESC LIMIT ?", (name, limit))
-
-    def _results(self, condition: str, order: str, values: Sequence[Any]) -> list[StoredResult]:
-        query = f"SELECT {_RESULT_COLUMNS} FROM {_RESULT_TABLES} WHERE {condition} {order}"  # noqa: S608 - our own words
-        return self._made(StoredResult.of_row, self.rows(query, values))
-
-    def checks(self, result: StoredResult) -> list[Check]:
-        """The checks that failed, in their order."""
+    def checks(self, result: int) -> list[Check]:
+        """The checks that a result failed, by the id of its place, in their order."""
         query = "SELECT name, reason, expected, actual FROM checks WHERE result = ? ORDER BY number"
-        return [Check(*row) for row in self.rows(query, (result.id,))]
+        return [Check(*row) for row in self.rows(query, (result,))]
 
     def inputs(self, input_set: int) -> list[Input]:
         """What results depended on, by kind and name; with their content where it is kept."""
@@ -400,18 +360,18 @@ class RunStore:
             for kind, name, digest, data in self.rows(query, (input_set,))
         ]
 
-    def input_set_of(self, run: StoredRun) -> int | None:
+    def input_set_of(self, run: Run) -> int | None:
         """The set that all results of a run share; None where there is none, or nobody knows it of one."""
         found = self.rows("SELECT DISTINCT input_set FROM results WHERE run = ?", (run.number,))
         return found[0][0] if len(found) == 1 else None
 
-    def incomplete_inputs(self, run: StoredRun) -> list[str]:
+    def incomplete_inputs(self, run: Run) -> list[str]:
         """What is not known of what the verdicts of a run depended on."""
         sets = "SELECT input_set FROM results WHERE run = ?"
         query = f"SELECT DISTINCT name FROM inputs WHERE kind = ? AND input_set IN ({sets}) ORDER BY name"  # noqa: S608
         return [name for (name,) in self.rows(query, (INCOMPLETE, run.number))]
 
-    def taken_over(self, run: StoredRun) -> list[tuple[str, int]]:
+    def taken_over(self, run: Run) -> list[tuple[str, int]]:
         """The runs that gave results of this one, with the number of its cases that each gave."""
         query = """SELECT taken_over.run, count(DISTINCT position) FROM taken_over JOIN results ON results.id = result
             WHERE results.run = ? GROUP BY 1 ORDER BY 2 DESC, 1"""
@@ -442,7 +402,7 @@ class RunStore:
 
     # A page of runs or results ----------------------------------------------------------------------------------------
 
-    def page_of_runs(self, which: RunFilter = ALL_RUNS, page: int = 1, limit: int = 30) -> tuple[list[StoredRun], bool]:
+    def page_of_runs(self, which: RunFilter = ALL_RUNS, page: int = 1, limit: int = 30) -> tuple[list[Run], bool]:
         """The newest first, and whether there are more. page: from 1."""
         found = self._runs(*self._run_conditions(which), limit + 1, skip=(page - 1) * limit)
         return found[:limit], len(found) > limit
@@ -452,11 +412,11 @@ class RunStore:
         rows = self.rows("SELECT DISTINCT command, suite FROM runs ORDER BY command, suite", ())
         return [(command, suite) for command, suite in rows]
 
-    def group_counts(self, run: StoredRun) -> list[GroupCounts]:
+    def group_counts(self, run: Run) -> list[GroupCounts]:
         """By category and language, in the order of their names."""
         return [GroupCounts(*row) for row in self.rows(_GROUPS, (run.number,))]
 
-    def causes(self, run: StoredRun, limit: int = 20) -> list[Cause]:
+    def causes(self, run: Run, limit: int = 20) -> list[Cause]:
         """What cases share that did not pass, the most frequent first; what is of one case alone is none."""
         query = """SELECT checks.name, checks.reason, count(DISTINCT position) AS number FROM checks
             JOIN results ON results.id = checks.result WHERE run = ?
@@ -473,19 +433,15 @@ class RunStore:
             for name, reason, count in self.rows(query, (run.number, limit))
         ]
 
-    def started(self, results: Iterable[StoredResult]) -> dict[int, str]:
-        """When the runs of these results began, by their numbers."""
-        numbers = ", ".join(str(each.run) for each in results)
-        return dict(self.rows(f"SELECT number, started FROM runs WHERE number IN ({numbers})"))  # noqa: S608 - numbers
-
     def page_of_results(
-        self, run: StoredRun, which: ResultFilter = ALL_RESULTS, page: int = 1, limit: int = 50
-    ) -> tuple[list[StoredResult], int]:
+        self, run: Run, which: ResultFilter = ALL_RESULTS, page: int = 1, limit: int = 50
+    ) -> tuple[list[CaseResult], int]:
         """In the order of the run, and how many fit on all pages. page: from 1."""
         filters, wanted = _result_conditions(which)
         condition = " AND ".join(["results.run = ?", *filters])
-        order = "ORDER BY results.position, results.repetition LIMIT ? OFFSET ?"
-        found = self._results(condition, order, (run.number, *wanted, limit, (page - 1) * limit))
+        found = self._results(
+            condition, (run.number, *wanted, limit, (page - 1) * limit), f"{_IN_ORDER} LIMIT ? OFFSET ?"
+        )
         query = f"SELECT count(*) FROM results JOIN cases ON cases.id = results.case_id WHERE {condition}"  # noqa: S608
         return found, self.rows(query, (run.number, *wanted))[0][0]
 

@@ -10,12 +10,18 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from guarantee_email_agent.runlog.database import Database, RunOwners, StoreError, storable, temporary_store
-from guarantee_email_agent.runlog.records import PARTS, CaseResult, Input, InputSet, NewRun, Outcome, Usage
-from guarantee_email_agent.runlog.schema import RUN_COUNTS
+from guarantee_email_agent.runlog.database import RUN_COUNTS, Database, RunOwners, StoreError, storable, temporary_store
+from guarantee_email_agent.runlog.records import (
+    PARTS,
+    RUN_HEAD,
+    CaseResult,
+    Input,
+    InputSet,
+    Run,
+    Usage,
+)
 
 BATCH: Final = 256
 _BATCH_S: Final = 1.0
@@ -24,7 +30,7 @@ _MAX_WAITING: Final = 10_000
 _RETRY_S: Final = 5.0
 _MAX_CACHED: Final = 10_000
 
-_COLUMNS, _VALUES = ", ".join(NewRun._fields), ", ".join("?" * len(NewRun._fields))
+_COLUMNS, _VALUES = ", ".join(RUN_HEAD), ", ".join("?" * len(RUN_HEAD))
 _INSERT_RUN: Final = f"INSERT INTO runs ({_COLUMNS}) VALUES ({_VALUES})"  # noqa: S608 - no values
 _MAPPINGS: Final = ("parameters", "options")
 # What an interrupted flush wrote is there already.
@@ -59,29 +65,13 @@ _OLD: Final = """SELECT number FROM runs WHERE number NOT IN (
     ORDER BY number DESC LIMIT -1 OFFSET ?"""
 
 
-class RunEnd(NamedTuple):
-    """How a run ended. ended: ISO 8601. duration_s: seconds. git: revision, and whether files differed from it.
-
-    mails: of a suite, how many distinct ones there were, and of how many every copy passed. facts: what else is to be
-    known of the run, by name, as JSON can hold it.
-    """
-
-    outcome: Outcome
-    exit_code: int
-    ended: str
-    duration_s: float
-    git: tuple[str, bool] | None = None
-    mails: tuple[int, int] | None = None
-    facts: Mapping[str, Any] = MappingProxyType({})
-
-
 class RunWriter:
     """One run. Threads may call it. A store that fails while the run goes on is told to `warn`, and ends no run."""
 
     def __init__(
         self,
         file: Path,
-        run: NewRun,
+        run: Run,
         warn: Callable[[str], None],
         *,
         at_once: bool = False,
@@ -99,7 +89,7 @@ class RunWriter:
         """
         self._run, self._warn = run, warn
         self._announced = {"announced": list(announced)} if announced else {}
-        self._end: RunEnd | None = None
+        self._end: Run | None = None
         self._keep_runs = keep_runs
         self._batch = 1 if at_once else BATCH
         self._lock = threading.Lock()
@@ -153,8 +143,8 @@ class RunWriter:
             if is_due and (self._failed_at is None or now - self._failed_at >= _RETRY_S):
                 self._flush()
 
-    def finish(self, end: RunEnd) -> None:
-        """Write what waits, and how the run ended."""
+    def finish(self, end: Run) -> None:
+        """Write what waits, and how the run ended. end: the run with its outcome."""
         with self._lock:
             self._is_over, self._end = True, end
             self._flush(end)
@@ -192,7 +182,7 @@ class RunWriter:
         except StoreError as error:
             self._warn(f"Old runs cannot be deleted: {error.message}")
 
-    def _flush(self, end: RunEnd | None = None) -> None:
+    def _flush(self, end: Run | None = None) -> None:
         try:
             self._database.check_in_place()
             with self._database.transaction() as connection:
@@ -293,15 +283,15 @@ def mark_killed_runs(connection: sqlite3.Connection, owners: RunOwners) -> None:
             connection.execute("UPDATE runs SET outcome = 'interrupted' WHERE number = ?", (number,))
 
 
-def _begin(connection: sqlite3.Connection, run: NewRun) -> int:
+def _begin(connection: sqlite3.Connection, run: Run) -> int:
     lists = {name: json.dumps(dict(getattr(run, name)), sort_keys=True, default=str) for name in _MAPPINGS}
-    values = run._replace(selection=json.dumps(run.selection), **lists)  # type: ignore[arg-type]  # as a row has them
-    number = connection.execute(_INSERT_RUN, storable(values)).lastrowid
+    values = run._asdict() | lists | {"selection": json.dumps(run.selection)}
+    number = connection.execute(_INSERT_RUN, storable(values[name] for name in RUN_HEAD)).lastrowid
     assert number is not None
     return number
 
 
-def _go_on(connection: sqlite3.Connection, number: int, kept: Iterable[tuple[int, int]], run: NewRun) -> int:
+def _go_on(connection: sqlite3.Connection, number: int, kept: Iterable[tuple[int, int]], run: Run) -> int:
     connection.execute("UPDATE results SET position = -id WHERE run = ?", (number,))
     connection.executemany("UPDATE results SET position = ? WHERE id = ?", kept)
     gone = "run = ? AND position < 0"
@@ -341,7 +331,7 @@ def _keep_facts(connection: sqlite3.Connection, number: int, facts: Mapping[str,
         connection.execute("INSERT OR REPLACE INTO run_facts VALUES (?, ?)", (number, text))
 
 
-def _end(connection: sqlite3.Connection, number: int, end: RunEnd, announced: Mapping[str, Any]) -> None:
+def _end(connection: sqlite3.Connection, number: int, end: Run, announced: Mapping[str, Any]) -> None:
     connection.execute(_COUNT_RESULTS, {"run": number})
     if (told := end.facts.get("usage")) is not None:  # what came to no result is paid for, too
         usage = Usage(**told)
@@ -353,11 +343,11 @@ def _end(connection: sqlite3.Connection, number: int, end: RunEnd, announced: Ma
         connection.execute("DELETE FROM run_facts WHERE run = ?", (number,))
     _keep_facts(connection, number, {**end.facts, **({} if is_whole else announced)})
     if end.mails is not None:
-        connection.execute("INSERT INTO distinct_mails VALUES (?, ?, ?)", (number, *end.mails))
+        connection.execute("INSERT INTO distinct_mails VALUES (?, ?, ?)", (number, end.mails, end.mails_passed))
     connection.execute(
         "UPDATE runs SET outcome = ?, exit_code = ?, ended = ?, duration_s = duration_s + ?, git_revision = ?, "
         "git_dirty = ? WHERE number = ?",
-        (end.outcome, end.exit_code, end.ended, end.duration_s, *(end.git or (None, None)), number),
+        (end.outcome, end.exit_code, end.ended, end.duration_s, end.git_revision, end.git_dirty, number),
     )
 
 

@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from guarantee_email_agent.files.problems import ProblemsError
-from guarantee_email_agent.files.python_code import FollowedCode
 from guarantee_email_agent.files.text_file import InputFileError, decode_text, names, read_bytes, read_text
 from guarantee_email_agent.files.validation import build, number, setting
 from guarantee_email_agent.files.yaml import load_documents
@@ -21,6 +20,9 @@ from guarantee_email_agent.runlog.statistics import upper_bound
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.terminal import pluralize
 from guarantee_email_agent.utils.text import printable
+
+if TYPE_CHECKING:
+    from guarantee_email_agent.files.python_code import FollowedCode
 
 MANIFEST: Final = "_manifest.yml"
 _MAX_BYTES: Final = 1 << 20

@@ -219,7 +219,7 @@ class SuiteStatistics:
         self.mails.add(case)
         self.selectivity.add(case)
         self.rubric.add(case)
-        shown, passed, count = case.shown, sum(run.passed for run in case.runs), len(case.runs)
+        shown, passed, count = case.shown, case.passed_runs, len(case.runs)
         self.needing_review += shown.needs_review
         if shown.taken_over:
             self._taken_over[shown.taken_over] += 1

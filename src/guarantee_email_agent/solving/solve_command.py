@@ -16,7 +16,8 @@ from guarantee_email_agent.judging.grade_report import UNWRITABLE, GradeReporter
 from guarantee_email_agent.judging.record import check_record_file, refuse_misplaced_reports
 from guarantee_email_agent.judging.task import InvalidTask, Task, load_tasks, to_work_on
 from guarantee_email_agent.judging.verdict import Graded, Verdict
-from guarantee_email_agent.runlog.views.run_report import RunOptions, run_and_report
+from guarantee_email_agent.runlog.views.report import RunOptions
+from guarantee_email_agent.runlog.views.run_report import run_and_report
 from guarantee_email_agent.sandbox import open_sandbox as open_real_sandbox
 from guarantee_email_agent.sandbox import require_sandbox
 from guarantee_email_agent.sandbox.client import SandboxClient

@@ -24,9 +24,18 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from guarantee_email_agent.runlog.database import StoreError
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 from guarantee_email_agent.utils.loopback import HOST, listen_on_loopback
-from guarantee_email_agent.viewer.label_pages import label_page, labels_page, save_label
-from guarantee_email_agent.viewer.run_pages import board, comparison_page, result_page, run_page, runs_page
-from guarantee_email_agent.viewer.site import QueryError, Site
+from guarantee_email_agent.viewer.pages import (
+    QueryError,
+    Site,
+    board,
+    comparison_page,
+    label_page,
+    labels_page,
+    result_page,
+    run_page,
+    runs_page,
+    save_label,
+)
 
 _NOT_FOUND: Final = ("store_no_such_run", "store_no_such_case", "store_ambiguous_run")
 logger = logging.getLogger(__name__)

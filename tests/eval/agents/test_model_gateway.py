@@ -58,7 +58,13 @@ LOCAL: Final = {  # without id, created and total_tokens, and with an ending of 
     "choices": [{"message": {"content": "hello"}, "finish_reason": "eos"}],
     "usage": {"prompt_tokens": 22, "completion_tokens": 5},
 }
-SEARCHED: Final = {"web_search_requests": 1}
+PLAIN: Final = {"speed": "standard", "inference_geo": "global", "cache_creation": {"ephemeral_1h_input_tokens": 0}}
+DEARER: Final = (
+    {"server_tool_use": {"web_search_requests": 1}},
+    {"speed": "fast"},
+    {"inference_geo": "us"},
+    {"cache_creation": {"ephemeral_1h_input_tokens": 3}},
+)
 PRICE: Final = (12 * 1 + 5 * 5 + 7 * 0.1 + 3 * 1.25) / 1e6
 
 
@@ -162,7 +168,8 @@ def test_what_is_recorded_is_replayed_without_key_and_network(desk: Desk) -> Non
         (CHAT, completion(ending="stop", usage={"prompt_tokens": 0, "completion_tokens": 0}), None, None),
         (RESPONSES, Reply(json.dumps({**RESPONDED, "created_at": 10**400}).encode()), None, None),
         (MESSAGES, answer(model="claude-haiku-4-5", usage={"output_tokens": 5}), None, None),
-        (MESSAGES, answer(model="claude-haiku-4-5", usage={**USAGE, "server_tool_use": SEARCHED}), 27, None),
+        (MESSAGES, answer(model="claude-haiku-4-5", usage=USAGE | PLAIN), 27, PRICE),
+        *((MESSAGES, answer(model="claude-haiku-4-5", usage=USAGE | PLAIN | other), 27, None) for other in DEARER),
     ],
 )
 def test_what_an_answer_took_is_counted_or_not_known(

@@ -13,8 +13,7 @@ from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.eval.execution import EvalOptions
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.mutation.instruction_faults import PHRASE, PROMISE, Fault
-from guarantee_email_agent.eval.mutation.mutate import mutate
-from guarantee_email_agent.eval.mutation.trial import Trial, in_order
+from guarantee_email_agent.eval.mutation.mutate import Trial, in_order, mutate
 from guarantee_email_agent.runlog.records import KeptRun
 
 

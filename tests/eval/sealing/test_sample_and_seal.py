@@ -10,8 +10,7 @@ from scenario_folder import BUILT_IN, ScenarioFolder
 
 from guarantee_email_agent.eval.past_mails import Period
 from guarantee_email_agent.eval.sealing.mail_labels import MailLabels
-from guarantee_email_agent.eval.sealing.sample_command import SampleOptions, sample_mails
-from guarantee_email_agent.eval.sealing.seal_command import SealOptions, seal_suite
+from guarantee_email_agent.eval.sealing.sample_and_seal import SampleOptions, SealOptions, sample_mails, seal_suite
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 
 TEXTS = (

@@ -40,7 +40,7 @@ class TestAnnotations:
         assert lines[-1].endswith("::21 more scenarios did not pass")
 
     def test_an_interrupted_run_says_so(self) -> None:
-        report = sample_reports.report(sample_reports.case(), gate="undecided", planned=9)
+        report = sample_reports.report(sample_reports.case(), gate="undecided", of_run={"planned": 9})
         (line,) = annotate(report)
         assert line.startswith("::warning ")
         assert line.endswith("::Interrupted: 1 of 9 scenarios ran")

@@ -10,8 +10,7 @@ import pytest
 import sample_reports
 from browser_pages import Browser, accessibility_violations, browser_program
 
-from guarantee_email_agent.runlog.views.board_page import as_board
-from guarantee_email_agent.runlog.views.html_report import as_html
+from guarantee_email_agent.runlog.views.html_report import as_board, as_html
 
 pytestmark = pytest.mark.skipif(browser_program() is None, reason="this machine has no Chromium")
 

@@ -25,7 +25,7 @@ def suite(report: Any = None, **environ: str) -> ET.Element:
     [
         sample_reports.report(),
         sample_reports.report(sample_reports.hostile_case()),
-        sample_reports.report(sample_reports.case(), gate="undecided", planned=2, duration_s=None),
+        sample_reports.report(sample_reports.case(), gate="undecided", of_run={"planned": 2, "duration_s": None}),
     ],
     ids=["each kind", "hostile", "interrupted"],
 )

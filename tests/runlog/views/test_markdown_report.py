@@ -75,7 +75,7 @@ class TestStrangers:
     def test_the_table_keeps_its_cells(self) -> None:
         case = sample_reports.case(category="a | b `c` \\| d\n| e |", language="|")
         written = as_markdown(
-            sample_reports.report(case, sample_reports.case(2), facts=(), suite="", run_id="")
+            sample_reports.report(case, sample_reports.case(2), facts=(), of_run={"suite": "", "id": ""})
         ).decode()
         table = written[written.index("| Category") : written.index("\n\n</details>")]
         rows = [token for token in tokens(table) if token.type == "tr_open"]

@@ -5,11 +5,10 @@ import json
 from typing import Any
 
 import pytest
-from stored_runs import StoredRuns, result, stored_run
+from stored_runs import StoredRuns, ended, result, stored_run
 
 from guarantee_email_agent.runlog.records import CaseResult, Check, Usage
 from guarantee_email_agent.runlog.run_reader import RunStore
-from guarantee_email_agent.runlog.run_writer import RunEnd
 from guarantee_email_agent.runlog.views.result_view import json_result, print_result, print_run, print_runs
 from guarantee_email_agent.runlog.views.stored_report import stored_report
 from guarantee_email_agent.utils.terminal import Terminal
@@ -202,7 +201,7 @@ def test_a_run_that_goes_on_says_so_with_what_ran_until_now(runs: StoredRuns) ->
     writer = runs.begin(1, at_once=True)
     writer.add(result(1))
     assert run_shown(runs)[0].endswith(", going on, 1/1 (100%), 1 of 2 ran")
-    writer.finish(RunEnd("interrupted", 130, "2026-01-18T10:00:01Z", 1.0))
+    writer.finish(ended("interrupted", 130))
 
 
 @pytest.mark.parametrize(
@@ -217,7 +216,7 @@ def test_what_is_not_known_to_have_been_taken_is_not_nothing(runs: StoredRuns, u
     writer = runs.begin(1, at_once=True)
     writer.add(paid := result(1, usage=usage))
     assert run_shown(runs)[2] == said  # what is under way comes on top
-    writer.finish(RunEnd("passed", 0, "2026-01-18T10:00:01Z", 1.0))
+    writer.finish(ended("passed", 0))
     assert run_shown(runs)[2] == said.replace("at least ", "")
     tokens = json_result(stored_run(), paid)["usage"]["input_tokens"]
     assert (tokens, "tokens not known, cost" in shown(paid)) == ((10, False) if usage.calls else (None, True))
@@ -228,13 +227,13 @@ def test_what_did_not_run_is_named_until_it_has(runs: StoredRuns) -> None:
     writer = runs.begin(1, at_once=True, announced=announced, planned=3)
     writer.add(result(2))
     assert "Did not run: valid_warranty_001, valid_warranty_003" in run_shown(runs)
-    writer.finish(RunEnd("interrupted", 130, "2026-01-18T10:00:01Z", 1.0, facts={"fail_fast": True}))
+    writer.finish(ended("interrupted", 130, facts={"fail_fast": True}))
     with RunStore(runs.file) as store:
         report = stored_report(store, store.find_run("last"))
     assert report.summary["missing"] == ["valid_warranty_001", "valid_warranty_003"]
     whole = runs.begin(2, announced=announced[:1], planned=1)
     whole.add(result(1))
-    whole.finish(RunEnd("passed", 0, "2026-01-18T10:00:01Z", 1.0))
+    whole.finish(ended("passed", 0))
     with RunStore(runs.file) as store:
         assert store.find_run("last").facts == {}
 

@@ -90,20 +90,20 @@ def test_json_lines_hold_any_text_one_repetition_a_line() -> None:
     runs = sample_reports.result(description=odd), sample_reports.result(passed=False, repetition=2)
     report = sample_reports.report(sample_reports.Case(runs))
     first, second = json_lines(report)
-    assert first | {"run_id": report.run_id, "planned": 1, "interrupted": False, "repetition": 1} == first
+    assert first | {"run_id": report.run.id, "planned": 1, "interrupted": False, "repetition": 1} == first
     assert (first["description"], first["passed"]) == (odd, True)
     assert (second["repetition"], second["passed"], len(second["failures"])) == (2, False, 1)
     assert "runs" not in second
 
 
 def test_every_row_says_where_a_run_was_stopped_even_before_its_first_result() -> None:
-    report = sample_reports.report(sample_reports.case(), gate="undecided", planned=9)
+    report = sample_reports.report(sample_reports.case(), gate="undecided", of_run={"planned": 9})
     empty = replace(report, cases=(), totals=Totals())
-    known = {"run_id": report.run_id, "planned": 9, "interrupted": True}
+    known = {"run_id": report.run.id, "planned": 9, "interrupted": True}
     (line,) = json_lines(report)
     assert line | known == line
     assert json_lines(empty) == [known]
     for each in (report, empty):
         (row,) = csv.DictReader(b"".join(as_csv(each)).decode().splitlines())
-        assert (row["run_id"], row["planned"], row["interrupted"]) == (report.run_id, "9", "true")
-    assert "".join(row.values()) == f"{report.run_id}9true"
+        assert (row["run_id"], row["planned"], row["interrupted"]) == (report.run.id, "9", "true")
+    assert "".join(row.values()) == f"{report.run.id}9true"

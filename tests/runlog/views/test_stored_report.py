@@ -16,12 +16,11 @@ from stored_runs import StoredRuns, new_run, result, stored_run
 from guarantee_email_agent.judging.grade_report import as_cases
 from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.runlog.database import temporary_store
-from guarantee_email_agent.runlog.records import Case, CaseResult, Check, Input, InputSet, Usage
+from guarantee_email_agent.runlog.records import NOT_STORED, Case, CaseResult, Check, Input, InputSet, Usage
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.run_writer import RunWriter
 from guarantee_email_agent.runlog.views import stored_report
-from guarantee_email_agent.runlog.views.report import Report
-from guarantee_email_agent.runlog.views.run_report import RunOptions
+from guarantee_email_agent.runlog.views.report import Report, RunOptions
 from guarantee_email_agent.runlog.views.stored_report import suite_report, task_report
 from guarantee_email_agent.utils.errors import ConfigurationError
 
@@ -33,21 +32,21 @@ def last_report(runs: StoredRuns) -> Report:
 
 def written(runs: StoredRuns, ran: int) -> Any:
     options = RunOptions(directory=runs.file.parent, json_file=runs.file.with_name("r.json"))
-    stored_report.write_stored_reports(runs.file, 1, options, "report_unwritable", ran)
+    stored_report.write_stored_reports(runs.file, 1, options, "report_unwritable", ran, lambda each: each)
     return json.loads(runs.file.with_name("r.json").read_bytes())
 
 
 def test_what_eval_writes_reads_back_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     suite = KeptSuite(tmp_path / "suite")
     suite.write(1)
-    suite.write(2, failing)
+    path = suite.write(2, failing)
     suite.write(3, broken)
     kept: list[CaseResult] = []
     write = RunWriter._write
     monkeypatch.setattr(RunWriter, "_write", lambda *given: (kept.append(given[-1]), write(*given)))
     suite.run()
     with RunStore(suite.file) as store:
-        read = [each for case in store.cases(store.find_run("last")) for each in case.runs]
+        read = [each._replace(place=NOT_STORED) for case in store.cases(store.find_run("last")) for each in case.runs]
     assert read == [
         each._replace(inputs=None, step_ms=tuple(float(f"{took:.3g}") for took in each.step_ms)) for each in kept
     ]
@@ -55,7 +54,11 @@ def test_what_eval_writes_reads_back_as_it_was(tmp_path: Path, monkeypatch: pyte
     assert (passed.verdict, failed.verdict, invalid.verdict) == ("passed", "failed", "invalid")
     assert (passed.language, passed.file) == ("en", str(suite.folder / "valid_warranty_001.yaml"))
     assert passed.request["subject"] == "Warranty status inquiry"
-    assert [check.name for check in failed.failed_checks] == ["response_body_contains"]
+    (check,) = failed.failed_checks
+    assert (check.name, check.reason) == ("response_body_contains", "missing phrase 'no such phrase'")
+    assert (check.expected, check.actual[:7]) == ("'no such phrase'", "'Hello,")
+    assert (failed.source, "processing_time_ms" in failed.response) == (path.read_bytes(), False)
+    assert failed.response["ticket_fields"]["serial_number"] == "SN12345"
     assert (invalid.request, invalid.response, invalid.failed_checks[0].name) == (None, None, "Invalid eval file")
 
 
@@ -73,7 +76,7 @@ def test_a_run_that_goes_on_is_reported_as_far_as_it_came(runs: StoredRuns) -> N
     writer = runs.begin(1, at_once=True, planned=3)
     writer.add(result(1))
     report = last_report(runs)
-    assert (report.gate, report.totals.total, report.planned) == ("undecided", 1, 3)
+    assert (report.gate, report.totals.total, report.run.planned) == ("undecided", 1, 3)
     writer._database.close()
 
 

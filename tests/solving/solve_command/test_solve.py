@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stored_runs import results_of
 from tasks_and_sandboxes import MakeTask
 
 from guarantee_email_agent import cli
@@ -47,7 +48,7 @@ def test_what_the_agent_did_is_shown_from_its_record_also_of_a_task_that_was_fin
     bench.solve(kept=kept, html_file=tmp_path / "report.html")
     bench.solve(kept=kept)
     with RunStore(kept.file) as store:
-        shown = [with_record(store.result(next(store.results(run)).id)) for run in store.runs()]
+        shown = [with_record(store.result(results_of(store, run)[0].place.id)) for run in store.runs()]
     assert [each.trace["conversation"] for each in shown] == [bench.record("one")["conversation"]] * 2
     assert [each.response for each in shown] == [bench.record("one")["task_result"]] * 2
     assert "Conversation with the model" in (tmp_path / "report.html").read_text()

@@ -19,8 +19,8 @@ from guarantee_email_agent.eval.agents.command_agent import CommandAgent, McpTra
 from guarantee_email_agent.eval.agents.http_agent import HttpAgent
 from guarantee_email_agent.eval.agents.model_gateway import GatewayRun, ModelGateway
 from guarantee_email_agent.eval.agents.span_receiver import as_call
-from guarantee_email_agent.eval.checks import check_at_most, check_verdict, run_checks
-from guarantee_email_agent.eval.mock_stores import mail_as_json, raw_mail
+from guarantee_email_agent.eval.case_result import as_usage, judged_case, with_failed
+from guarantee_email_agent.eval.checks import check_at_most, check_verdict, crash_of, run_checks
 from guarantee_email_agent.eval.mocks import Captured
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.runner import (
@@ -32,14 +32,14 @@ from guarantee_email_agent.eval.runner import (
     language_of_reply,
     observed_output,
 )
-from guarantee_email_agent.eval.served_mocks import MAX_REQUEST_BYTES, ServedMocks
+from guarantee_email_agent.eval.served_mocks import MAX_REQUEST_BYTES, ServedMocks, mail_as_json, raw_mail
 from guarantee_email_agent.eval.tool_mocks import ToolMocks
 from guarantee_email_agent.eval.trace import RunTrace, build_record
 from guarantee_email_agent.eval.turns import checks_of_turn, next_mail, reply_text, unreached
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.judging.record import Record
 from guarantee_email_agent.mcp_servers.loopback import LoopbackServer
-from guarantee_email_agent.runlog.records import Check
+from guarantee_email_agent.runlog.records import CaseResult, Check
 from guarantee_email_agent.runlog.views.run_report import RunStoppedError
 from guarantee_email_agent.utils.errors import ConfigurationError, ProcessingError, TaskError
 from guarantee_email_agent.utils.field_path import MISSING, json_or_missing
@@ -92,7 +92,7 @@ class AgentEvaluation:
         repeat: int,
         records_dir: Path | None,
         on_result: OnResult | None = None,
-        earlier: Mapping[str, Sequence[EvalResult]] | None = None,
+        earlier: Mapping[str, Sequence[CaseResult]] | None = None,
     ) -> Generator[EvalResult, None, None]:
         """One result an entry, in their order; `total` of them. What is under way is ended where the caller stops.
 
@@ -117,7 +117,7 @@ class AgentEvaluation:
                 with self._stopping.awaited():
                     logger.info("Executing %d/%d: %s", number, total, entry.scenario_id)
                     if isinstance(entry, InvalidScenario):
-                        return runner.report_result(1, EvalResult.of_invalid(entry))
+                        return runner.result_of_invalid(entry)
                     return self._run_repeatedly(entry, repeat, runner)
             finally:
                 self._server.in_loop(self._models.end())
@@ -134,24 +134,24 @@ class AgentEvaluation:
             self._server.in_loop(self._models.aclose())
             self._server.stop()
 
-    def _pass_on(self, on_result: OnResult, repetition: int, result: EvalResult) -> None:
+    def _pass_on(self, on_result: OnResult, run: CaseResult) -> None:
         """What was stopped has not failed."""
         if not self._stopping.requested():
-            on_result(repetition, result)
+            on_result(run)
 
     def _run_repeatedly(self, case: EvalTestCase, repeat: int, runner: EvalRunner) -> EvalResult:
-        results = runner.earlier_results(case)
+        runs = runner.earlier_runs(case)
         model = self._models.of_case(case)
-        while len(results) < repeat and not (results and self._stopping.requested()):
-            number = len(results) + 1
-            result = replace(self._run_once(case, runner, model.begin(number)), usage=model.usage())
+        while len(runs) < repeat and not (runs and self._stopping.requested()):
+            number = len(runs) + 1
+            run = self._run_once(case, runner, model.begin(number))._replace(usage=as_usage(model.usage()))
             is_over = number == repeat and not self._stopping.requested()
             if is_over and (problem := model.finish()) is not None:
-                result = result.with_failed(Check("recording", problem))
-            results.append(runner.report_result(number, result))
-        return EvalResult.of_repetitions(results, repeat)
+                run = with_failed(run, Check("recording", problem))
+            runs.append(runner.report_run(number, run))
+        return EvalResult.of(case, runs)
 
-    def _run_once(self, case: EvalTestCase, runner: EvalRunner, model: GatewayRun) -> EvalResult:
+    def _run_once(self, case: EvalTestCase, runner: EvalRunner, model: GatewayRun) -> CaseResult:
         logger.info("Executing eval: %s", case.scenario_id)
         try:
             return self._run_and_judge(case, runner, model)
@@ -159,9 +159,9 @@ class AgentEvaluation:
             raise
         except Exception as error:
             logger.debug("Scenario %s crashed", case.scenario_id, exc_info=True)
-            return EvalResult.of_crash(case, error)
+            return judged_case(case, [crash_of(error)])
 
-    def _run_and_judge(self, case: EvalTestCase, runner: EvalRunner, model: GatewayRun) -> EvalResult:
+    def _run_and_judge(self, case: EvalTestCase, runner: EvalRunner, model: GatewayRun) -> CaseResult:
         mail = mail_as_json(case) if case.input.has_email else None
         served = ServedMocks(case)
         urls = self._server.publish(served.servers)
@@ -202,7 +202,7 @@ class AgentEvaluation:
             asking = runner.ask_rubric(case, answer, model.judge())
             rubric, closed = self._server.in_loop(asking)
             checks += closed
-        return EvalResult.of_checks(
+        return judged_case(
             case,
             checks,
             actual,

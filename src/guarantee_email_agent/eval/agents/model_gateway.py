@@ -23,7 +23,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.eval.agents.span_receiver import PLAIN_TIERS, SpanReceiver, exporter_environment
+from guarantee_email_agent.eval.agents.span_receiver import SpanReceiver, exporter_environment
 from guarantee_email_agent.eval.live import PaidRun
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.scenario_model import SuiteRecordings
@@ -35,7 +35,15 @@ from guarantee_email_agent.llm.port import ClosableModel, LanguageModel, TokenUs
 from guarantee_email_agent.llm.provider import live_model
 from guarantee_email_agent.llm.rate_limit import Permit, RateLimiter, retry_after_s
 from guarantee_email_agent.llm.recording import Exchange, RecordingClient, RecordingName, Recordings, ReplayClient
-from guarantee_email_agent.llm.usage import MeteredModel, ModelUsage, UsageMeter, cost_usd, usage_of
+from guarantee_email_agent.llm.usage import (
+    PLAIN_TIERS,
+    MeteredModel,
+    ModelUsage,
+    UsageMeter,
+    cost_usd,
+    has_list_price,
+    usage_of,
+)
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 from guarantee_email_agent.utils.extras import require_extra
@@ -393,9 +401,9 @@ def _of_messages(parts: Iterable[Mapping[str, Any]]) -> _Taken:
             part = RawMessageStartEvent.construct(**each).message if is_begun else Message.construct(**each)
             model = part.model
         told |= part.usage.to_dict(exclude_none=True)
-    usage = (message := Message.construct(usage=told)).usage
-    tools = usage.server_tool_use
-    return model, [usage.service_tier], usage_of(message), tools is not None and any(tools.to_dict().values())
+    tools = (message := Message.construct(usage=told)).usage.server_tool_use
+    extra = tools is not None and any(tools.to_dict().values())
+    return model, [], usage_of(message), extra or not has_list_price(message)
 
 
 def _of_openai(path: str, parts: Iterable[Mapping[str, Any]]) -> _Taken:

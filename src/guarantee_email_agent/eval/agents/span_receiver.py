@@ -22,12 +22,9 @@ from guarantee_email_agent.judging.otel_transcript import (
 from guarantee_email_agent.judging.record import MAX_RECORD_BYTES, Record
 from guarantee_email_agent.llm.openai_client import chat_usage
 from guarantee_email_agent.llm.port import TokenUsage
-from guarantee_email_agent.llm.usage import ModelUsage, UsageMeter, cost_usd
+from guarantee_email_agent.llm.usage import PLAIN_TIERS, ModelUsage, UsageMeter, cost_usd
 from guarantee_email_agent.utils.errors import TaskError
 from guarantee_email_agent.utils.extras import install_command
-
-PLAIN_TIERS: Final = (None, "auto", "default", "standard")
-"""Of a service that costs what the price list says."""
 
 _UNTOLD: Final = {"arguments": NOT_TOLD}
 _UNSEEN: Final = ModelUsage(0, TokenUsage(uncounted=1), None, 0)

@@ -11,10 +11,9 @@ from typing import Any, Final
 from guarantee_email_agent.email.no_reply import decides_reply
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.header_fields import decode_encoded_words
-from guarantee_email_agent.eval.answer_report import ticket_fields
 from guarantee_email_agent.eval.capture.anonymizer import Anonymizer
 from guarantee_email_agent.eval.capture.names import find_names
-from guarantee_email_agent.eval.dry_run import DryRun
+from guarantee_email_agent.eval.dry_run import DryRun, ticket_fields
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.files.yaml import dump
 from guarantee_email_agent.instructions.look_up import LookUp

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,6 @@ from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.capture.scenario_file import file_text
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.look_up_source import look_up_place, mock_response
-from guarantee_email_agent.eval.sealing.sample_command import UNLABELLED
 from guarantee_email_agent.files.report_files import write_whole
 from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.files.yaml import load_documents
@@ -29,6 +28,7 @@ from guarantee_email_agent.utils.errors import EvalError
 from guarantee_email_agent.utils.text import printable
 
 _Item = TypeVar("_Item")
+UNLABELLED: Final = "unlabelled"
 _NUMBER_AT_END: Final = re.compile(r"_(\d{1,6})$")
 _MAX_BYTES: Final = 1 << 24
 _SEVERITIES: Final = (
@@ -160,10 +160,6 @@ def outcomes(instructions: Instructions) -> Iterator[Outcome]:
                 made = Outcome(scenario.name, look_up, str(situation.status)) if is_told else Outcome(scenario.name)
                 found.setdefault(made.key, made)
         yield from found.values()
-
-
-def unlabelled(files: Sequence[str]) -> list[str]:
-    return [file for file in files if Path(file).stem.startswith(f"{UNLABELLED}_")]
 
 
 def _label_of(data: Mapping[str, Any]) -> dict[str, str]:

@@ -38,7 +38,7 @@ from guarantee_email_agent.eval.past_mails import (
     read_mail,
 )
 from guarantee_email_agent.eval.sealing.mail_labels import label_error, read_item
-from guarantee_email_agent.eval.sealing.sample_command import make_new_folder
+from guarantee_email_agent.eval.sealing.sample_and_seal import make_new_folder
 from guarantee_email_agent.files.report_files import write_whole
 from guarantee_email_agent.files.text_file import write_new_file
 from guarantee_email_agent.files.yaml import dump

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from guarantee_email_agent.runlog.comparison import CaseChange, Changes, Comparison, ContentChange, ReplyChange, Sums
-from guarantee_email_agent.runlog.records import CaseOutcome, StoredRun
+from guarantee_email_agent.runlog.records import Case, Run
 from guarantee_email_agent.runlog.statistics import format_percentage
 from guarantee_email_agent.runlog.views.word_diff import diff_lines, diff_text, paint_changes
 from guarantee_email_agent.utils.terminal import Terminal, pluralize
@@ -54,7 +54,7 @@ def print_comparison(comparison: Comparison, terminal: Terminal) -> None:
     terminal.flush()
 
 
-def describe_run(run: StoredRun) -> str:
+def describe_run(run: Run) -> str:
     """One line: which run, of what, how it ended, and its count and rate."""
     parts = [run.id, f"{run.command} of {printable(run.suite)}"]
     if run.selection:
@@ -95,7 +95,7 @@ def json_comparison(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def json_run(run: StoredRun) -> dict[str, Any]:
+def json_run(run: Run) -> dict[str, Any]:
     """A run as JSON holds it."""
     names = ("id", "command", "suite", "selection", "agent", "llm", "model", "started", "ended", "outcome", "planned")
     counts = ("repeat", "threshold", "total", "passed", "failed", "error", "invalid", "tokens", "cost_usd")
@@ -124,12 +124,13 @@ def _print_cases(comparison: Comparison, terminal: Terminal) -> None:
     terminal.line(f"Still passing: {comparison.still_passing}")
 
 
-def _case_lines(cases: Sequence[CaseChange | CaseOutcome]) -> Iterator[str]:
+def _case_lines(cases: Sequence[CaseChange | Case]) -> Iterator[str]:
     for each in cases[:_MAX_NAMES]:
         outcome = each.after if isinstance(each, CaseChange) else each
-        repeated = "" if outcome.runs == 1 else f" ({outcome.passed} of {outcome.runs} runs passed)"
-        verdict = "" if isinstance(each, CaseChange) or outcome.verdict == "passed" else f" ({outcome.verdict})"
-        described = f": {printable(truncate(outcome.description, 200))}" if outcome.description else ""
+        count, description = len(outcome.runs), outcome.shown.description
+        repeated = "" if count == 1 else f" ({outcome.passed_runs} of {count} runs passed)"
+        verdict = "" if isinstance(each, CaseChange) or outcome.passed else f" ({outcome.verdict})"
+        described = f": {printable(truncate(description, 200))}" if description else ""
         yield f"{printable(outcome.name)}{described}{verdict}{repeated}"
     if len(cases) > _MAX_NAMES:
         yield f"… and {len(cases) - _MAX_NAMES} more"

@@ -65,7 +65,7 @@ def annotate(report: Report, root: str = "") -> list[str]:
     if more := report.failed_count - len(lines):
         lines.append(f"::notice title={_property(printable(report.title))}::{more:,} more {report.noun}s did not pass")
     if report.interrupted:
-        reason = f"Interrupted: {report.totals.total:,} of {report.planned:,} {report.noun}s ran"
+        reason = f"Interrupted: {report.totals.total:,} of {report.run.planned:,} {report.noun}s ran"
         lines.append(f"::warning title={_property(printable(report.title))}::{_data(reason)}")
     return lines
 

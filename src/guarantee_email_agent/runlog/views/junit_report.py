@@ -28,18 +28,18 @@ def as_junit(report: Report, environ: Mapping[str, str] | None = None) -> Iterat
 
     environ = os.environ if environ is None else environ
     names_files = environ.get("GITLAB_CI") == "true"
-    suite = junitparser.TestSuite("evals" if report.command == "eval" else "tasks")
+    suite = junitparser.TestSuite("evals" if report.run.command == "eval" else "tasks")
     suite.add_testcase(junitparser.TestCase("cases"))  # the place of all
     totals, stopped = report.totals, int(report.interrupted)
     suite.tests, suite.skipped = totals.total + stopped, 0
     suite.failures, suite.errors = totals.failed - totals.invalid, totals.error + totals.invalid + stopped
     for name, value in _properties(report):
         suite.add_property(name, printable(value))
-    if report.started:
-        suite.timestamp = report.started.removesuffix("Z")
-    document = junitparser.JUnitXml(f"guarantee-email-agent {report.command}")
-    if report.duration_s is not None:
-        suite.time = document.time = round(report.duration_s, 3)
+    if report.run.started:
+        suite.timestamp = report.run.started.removesuffix("Z")
+    document = junitparser.JUnitXml(f"guarantee-email-agent {report.run.command}")
+    if report.run.duration_s is not None:
+        suite.time = document.time = round(report.run.duration_s, 3)
     document.add_testsuite(suite)
     before, after = _PLACE.split(_xml(document), 1)
     yield b"<?xml version='1.0' encoding='UTF-8'?>\n" + before
@@ -59,8 +59,8 @@ def _xml(element: Any) -> bytes:
 def _properties(report: Report) -> list[tuple[str, str]]:
     measured = [("pass_rate", report.rate), ("threshold", report.threshold)]
     known = [(name.lower().replace(" ", "_"), value) for name, value in report.facts]
-    gate = [("gate", report.gate), ("planned", str(report.planned))]
-    found = [("suite", report.suite), ("run_id", report.run_id), *gate, *measured, *known]
+    gate = [("gate", report.gate), ("planned", str(report.run.planned))]
+    found = [("suite", report.suite), ("run_id", report.run.id), *gate, *measured, *known]
     return [(name, value) for name, value in found if value]
 
 
@@ -88,7 +88,7 @@ def _test_case(case: Case, *, names_files: bool) -> Any:
 def _interrupted(report: Report) -> Any:
     import junitparser
 
-    element = junitparser.TestCase("interrupted", report.command, 0.0)
+    element = junitparser.TestCase("interrupted", report.run.command, 0.0)
     element.result = [junitparser.Error("The run was stopped before its end", "error")]
     return element
 

@@ -65,14 +65,15 @@ def _head(report: Report) -> Iterator[str]:
     totals = report.totals
     yield f"## {_GATES[report.gate]} {escaped(report.title)}\n"
     if report.interrupted:
-        yield f"**Interrupted:** {totals.total:,} of {report.planned:,} {report.noun}s ran. The gate is not decided.\n"
+        ran = f"{totals.total:,} of {report.run.planned:,} {report.noun}s ran"
+        yield f"**Interrupted:** {ran}. The gate is not decided.\n"
     rate = f"**{report.rate}** passed: " if report.rate else "Passed: "
     errors = f", {totals.error:,} errors" if totals.error else ""
     invalid = f" ({totals.invalid:,} invalid files)" if totals.invalid else ""
     yield f"{rate}{totals.passed:,} of {totals.total:,}, {totals.failed:,} failed{invalid}{errors}.\n"
     if report.notes:
         yield " ".join(report.notes) + "\n"
-    facts = [("Suite", report.suite), *report.facts, ("Run", report.run_id)]
+    facts = [("Suite", report.suite), *report.facts, ("Run", report.run.id)]
     yield _table(("", ""), [(escaped(name), code_span(value)) for name, value in facts if value])
     groups = report.groups
     if len(groups) > 1:

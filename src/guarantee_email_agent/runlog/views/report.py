@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from guarantee_email_agent.runlog.records import Case, Check, GroupCounts, StoredRun, Verdict
+from guarantee_email_agent.runlog.records import Case, Check, GroupCounts, Run, Verdict
 from guarantee_email_agent.runlog.suite_statistics import Totals
 
 Gate = Literal["passed", "failed", "inconclusive", "undecided"]
@@ -25,29 +25,57 @@ WORDS: Final[Mapping[Verdict, str]] = {
 SIGNS: Final[Mapping[Verdict, str]] = {"passed": "✓", "failed": "✗", "error": "✗", "invalid": "✗"}
 
 
+REPORT_FORMS: Final = ("json", "jsonl", "csv", "junit", "html", "markdown")
+"""Each has an option that names a file for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What the command line decides for each of the three.
+
+    directory: of what is run or judged. jobs: how many at a time. executor: where, `local`, `ray` or `ray://host:port`.
+    json_file to markdown_file: reports to write. html_for: `board`, if the page is for those who decide.
+    github: shows the run in the step of a workflow; None elsewhere.
+    """
+
+    directory: Path
+    jobs: int = 1
+    executor: str = "local"
+    json_file: Path | None = None
+    jsonl_file: Path | None = None
+    csv_file: Path | None = None
+    junit_file: Path | None = None
+    html_file: Path | None = None
+    html_for: str | None = None
+    markdown_file: Path | None = None
+    github: Callable[[Report], None] | None = None
+
+    @property
+    def report_files(self) -> dict[str, Path]:
+        """Those that are wanted, by the option that named each."""
+        files = {f"--{form}": getattr(self, f"{form}_file") for form in REPORT_FORMS}
+        return {option: path for option, path in files.items() if path is not None}
+
+    @property
+    def wants_reports(self) -> bool:
+        return bool(self.report_files) or self.github is not None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """A run as a whole.
 
-    command: `eval`, `grade` or `solve`. noun: what a case is called. rate, threshold: in percent, as people read them;
-    the rate empty where the results say nothing of an agent. verdict: what the gate says, in words. notes: sentences on
-    what the run shows. facts: what else is to be known of the run. causes: reasons with the names of the cases that
-    share each. groups: how those of each category and language did. planned: how many cases a whole run has. cases:
-    those of a large run are read anew each time they are gone through. history: earlier runs, the oldest first.
-    commit, ran_by: empty where they are not known. duration_s: None of a run without an end.
+    rate, threshold: in percent, as people read them; the rate empty where the results say nothing of an agent. verdict:
+    what the gate says, in words. notes: sentences on what the run shows. facts: what else is to be known of the run.
+    causes: reasons with the names of the cases that share each. groups: how those of each category and language did.
+    cases: those of a large run are read anew each time they are gone through. history: earlier runs, the oldest first.
     summary: what `--json` has beside the cases, and json_case: a case there.
     """
 
-    command: str
-    noun: str
-    suite: str
-    run_id: str
-    started: str
-    duration_s: float | None
+    run: Run
     gate: Gate
     verdict: str
     totals: Totals
-    planned: int
     cases: Iterable[Case]
     rate: str = ""
     threshold: str = ""
@@ -55,11 +83,18 @@ class Report:
     facts: Sequence[tuple[str, str]] = ()
     causes: Sequence[tuple[str, Sequence[str]]] = ()
     groups: Sequence[GroupCounts] = ()
-    history: Sequence[StoredRun] = ()
-    commit: str = ""
-    ran_by: str = ""
+    history: Sequence[Run] = ()
     summary: Mapping[str, Any] = field(default_factory=dict)
     json_case: Callable[[Case], Mapping[str, Any]] = Case._asdict
+
+    @property
+    def noun(self) -> str:
+        """What a case is called."""
+        return "scenario" if self.run.command == "eval" else "task"
+
+    @property
+    def suite(self) -> str:
+        return self.run.suite if self.run.command == "eval" else relative_to(self.run.suite)
 
     @property
     def interrupted(self) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from guarantee_email_agent.runlog.records import NO_USAGE, CaseOutcome, CaseResult, StoredRun
+from guarantee_email_agent.runlog.records import NO_USAGE, Case, CaseResult, Run
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.statistics import format_percentage
 from guarantee_email_agent.runlog.suite_statistics import describe_score
@@ -27,7 +27,7 @@ _MAX_ARGUMENT: Final = 160
 _INDENT: Final = "    "
 
 
-def print_runs(runs: Iterable[StoredRun], terminal: Terminal) -> None:
+def print_runs(runs: Iterable[Run], terminal: Terminal) -> None:
     """A line a run, the newest first."""
     for run in runs:
         rate = format_percentage(run.passed, run.total, run.threshold) if run.total else "no result"
@@ -41,7 +41,7 @@ def print_runs(runs: Iterable[StoredRun], terminal: Terminal) -> None:
     terminal.flush()
 
 
-def print_run(store: RunStore, run: StoredRun, terminal: Terminal) -> None:
+def print_run(store: RunStore, run: Run, terminal: Terminal) -> None:
     """What the run was, and what of it did not pass, each with its first failed checks."""
     run = store.with_counts(run)
     terminal.line(f"Run: {describe_run(run)}")
@@ -65,7 +65,7 @@ def print_run(store: RunStore, run: StoredRun, terminal: Terminal) -> None:
     for reason in store.incomplete_inputs(run):
         terminal.line(f"incomplete: {printable(reason)}")
     failed = run.total - run.passed
-    for each in islice(store.case_outcomes(run, failed_only=True), _MAX_CASES):
+    for each in islice(store.outcomes(run, failed_only=True), _MAX_CASES):
         _print_failed(store, each, terminal)
     if failed > _MAX_CASES:
         terminal.line(f"… and {failed - _MAX_CASES} more that failed")
@@ -74,12 +74,12 @@ def print_run(store: RunStore, run: StoredRun, terminal: Terminal) -> None:
     terminal.flush()
 
 
-def _print_failed(store: RunStore, outcome: CaseOutcome, terminal: Terminal) -> None:
-    described = f": {printable(truncate(outcome.description, 200))}" if outcome.description else ""
-    repeated = "" if outcome.runs == 1 else f" ({outcome.passed} of {outcome.runs} runs passed)"
-    terminal.outcome(f"✗ {printable(outcome.name)}{described} - {outcome.verdict.upper()}{repeated}")
-    first = store.first_failed(outcome)
-    checks = store.checks(first)
+def _print_failed(store: RunStore, case: Case, terminal: Terminal) -> None:
+    shown, count = case.shown, len(case.runs)
+    described = f": {printable(truncate(shown.description, 200))}" if shown.description else ""
+    repeated = "" if count == 1 else f" ({case.passed_runs} of {count} runs passed)"
+    terminal.outcome(f"✗ {printable(case.name)}{described} - {case.verdict.upper()}{repeated}")
+    checks = store.checks(shown.place.id)
     for check in checks[:_MAX_FAILED_CHECKS]:
         reason = truncate(" ".join(check.reason[:1_000].split()), 200)
         terminal.line(f"    {printable(check._replace(reason=reason).summary)}")
@@ -87,7 +87,7 @@ def _print_failed(store: RunStore, outcome: CaseOutcome, terminal: Terminal) -> 
         terminal.line(f"    … and {len(checks) - _MAX_FAILED_CHECKS} more")
 
 
-def print_result(run: StoredRun, results: Sequence[CaseResult], terminal: Terminal) -> None:
+def print_result(run: Run, results: Sequence[CaseResult], terminal: Terminal) -> None:
     """Every repetition of one case; one that is just like the one before is said to be."""
     before: tuple[object, ...] | None = None
     for result in results:
@@ -123,7 +123,7 @@ def print_section(section: Section, terminal: Terminal) -> None:
         terminal.line(f"{_INDENT}{line}".rstrip())
 
 
-def json_result(run: StoredRun, result: CaseResult) -> dict[str, Any]:
+def json_result(run: Run, result: CaseResult) -> dict[str, Any]:
     """One repetition as JSON holds it; durations in milliseconds."""
     source = result.source
     return {

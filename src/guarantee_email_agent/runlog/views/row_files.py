@@ -56,7 +56,7 @@ def as_csv(report: Report) -> Iterator[bytes]:
         for number, run in enumerate(case.runs, 1):
             cost_usd, tokens = run.usage.cost_usd, run.usage.tokens()
             row = (
-                report.run_id,
+                report.run.id,
                 case.name,
                 number,
                 len(case.runs),
@@ -69,14 +69,14 @@ def as_csv(report: Report) -> Iterator[bytes]:
                 "\n".join(check.summary for check in run.failed_checks),
                 run.description,
                 relative_to(run.file),
-                report.planned,
+                report.run.planned,
                 str(report.interrupted).lower(),
                 run.taken_over,
                 "" if run.score is None else run.score,
             )
             writer.writerow([_cell(value) if isinstance(value, str) else value for value in row])
     if report.interrupted and not report.totals.total:
-        told = {"run_id": report.run_id, "planned": report.planned, "interrupted": "true"}
+        told = {"run_id": report.run.id, "planned": report.run.planned, "interrupted": "true"}
         writer.writerow([told.get(name, "") for name in COLUMNS])
     yield _taken(content)
 
@@ -86,7 +86,7 @@ def as_json_lines(report: Report) -> Iterator[bytes]:
 
     Where a run was stopped before its first result, one line says this alone.
     """
-    run = {"run_id": report.run_id, "planned": report.planned, "interrupted": report.interrupted}
+    run = {"run_id": report.run.id, "planned": report.run.planned, "interrupted": report.interrupted}
     no_case: Iterable[Mapping[str, Any]] = [{}] if report.interrupted and not report.totals.total else []
     rows = (
         {"repetition": each.repetition, **report.json_case(Case((each,)))}

@@ -6,13 +6,12 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Generator
 from contextlib import closing
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from guarantee_email_agent.runlog.records import Case, Outcome, Verdict
 from guarantee_email_agent.runlog.statistics import Threshold, format_percentage, meets_threshold
 from guarantee_email_agent.runlog.suite_statistics import GateOutcome, Totals
+from guarantee_email_agent.runlog.views.report import RunOptions
 from guarantee_email_agent.utils.errors import (
     EXIT_EVALUATION,
     EXIT_FAILURE,
@@ -25,57 +24,10 @@ from guarantee_email_agent.utils.process import signals_as_ctrl_c
 from guarantee_email_agent.utils.terminal import Progress, Terminal
 
 if TYPE_CHECKING:
-    from guarantee_email_agent.runlog.views.github_actions import GitHubStep
+    from guarantee_email_agent.runlog.views.run_recorder import RunRecorder
 
-REPORT_FORMS: Final = ("json", "jsonl", "csv", "junit", "html", "markdown")
-"""Each has an option that names a file for it."""
 MAX_SHOWN: Final = 1_000
 """Results that did not pass and are printed; nobody reads further ones in a terminal."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
-    """What the command line decides for each of the three.
-
-    directory: of what is run or judged. jobs: how many at a time. executor: where, `local`, `ray` or `ray://host:port`.
-    json_file to markdown_file: reports to write. html_for: `board`, if the page is for those who decide.
-    github: the step of a workflow that shows the run; None elsewhere.
-    """
-
-    directory: Path
-    jobs: int = 1
-    executor: str = "local"
-    json_file: Path | None = None
-    jsonl_file: Path | None = None
-    csv_file: Path | None = None
-    junit_file: Path | None = None
-    html_file: Path | None = None
-    html_for: str | None = None
-    markdown_file: Path | None = None
-    github: GitHubStep | None = None
-
-    @property
-    def report_files(self) -> dict[str, Path]:
-        """Those that are wanted, by the option that named each."""
-        files = {f"--{form}": getattr(self, f"{form}_file") for form in REPORT_FORMS}
-        return {option: path for option, path in files.items() if path is not None}
-
-    @property
-    def wants_reports(self) -> bool:
-        return bool(self.report_files) or self.github is not None
-
-
-class RunRecorder(Protocol):
-    """Keeps the cases of a run while it goes on. What fails in it is told on stderr, and ends no run."""
-
-    def add(self, case: Case) -> None:
-        """Keep one case, now or with others."""
-
-    def finish(self, outcome: Outcome, exit_code: int, duration_s: float) -> None:
-        """Called once, after the last case. duration_s: seconds."""
-
-    def write_reports(self, options: RunOptions, ran: int) -> None:
-        """Of what was kept, once it is finished. ran: how many cases there were."""
 
 
 class RunStoppedError(Exception):

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from guarantee_email_agent.files.report_files import as_json_with_rows, write_reports
 from guarantee_email_agent.runlog.comparison import Comparison, compare_runs
 from guarantee_email_agent.runlog.database import StoreError, not_kept
-from guarantee_email_agent.runlog.records import COUNTED, NO_USAGE, PARTS, Case, CaseResult, StoredRun, Usage
+from guarantee_email_agent.runlog.records import COUNTED, NO_USAGE, PARTS, Case, CaseResult, Run, Usage
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.statistics import format_percentage, rounded_percentage, threshold_text
 from guarantee_email_agent.runlog.suite_manifest import DistinctMails, SuiteManifest
@@ -27,8 +27,7 @@ from guarantee_email_agent.runlog.suite_statistics import (
     Totals,
 )
 from guarantee_email_agent.runlog.views.comparison_report import json_comparison
-from guarantee_email_agent.runlog.views.report import Report, relative_to
-from guarantee_email_agent.runlog.views.run_report import REPORT_FORMS, RunOptions
+from guarantee_email_agent.runlog.views.report import REPORT_FORMS, Report, RunOptions
 from guarantee_email_agent.utils.text import and_more
 
 SCHEMA_VERSION: Final = 1
@@ -36,9 +35,9 @@ _MAX_CHANGES: Final = 20
 
 
 def suite_report(
-    run: StoredRun,
+    run: Run,
     cases: Iterable[Case],
-    history: Sequence[StoredRun] = (),
+    history: Sequence[Run] = (),
     comparison: Comparison | None = None,
     counted: Iterable[Case] | None = None,
 ) -> Report:
@@ -91,16 +90,10 @@ def suite_report(
         ("Version", run.package_version),
     ]
     return Report(
-        command="eval",
-        noun="scenario",
-        suite=run.suite,
-        run_id=run.id,
-        started=run.started,
-        duration_s=run.duration_s,
+        run=run,
         gate="undecided" if interrupted else gate,
         verdict=f"Eval {run.state}" if interrupted else f"Eval {gate} ({why})",
         totals=totals,
-        planned=run.planned,
         cases=cases,
         rate=format_percentage(totals.passed, totals.total, run.threshold),
         threshold=threshold_text(run.threshold),
@@ -112,8 +105,6 @@ def suite_report(
         causes=causes.counts(),
         groups=statistics.groups.rows(),
         history=history,
-        commit=run.commit,
-        ran_by=str(run.facts.get("by", "")),
         summary={
             "schema_version": SCHEMA_VERSION,
             "run_id": run.id,
@@ -165,7 +156,7 @@ def _changes(comparison: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _scenario_as_json(case: Case) -> dict[str, Any]:
     shown, count = case.shown, len(case.runs)
     took_ms = {"processing_time_ms": round(shown.duration_ms)}
-    repeated = {"runs": count, "runs_passed": sum(run.passed for run in case.runs)} if count > 1 else {}
+    repeated = {"runs": count, "runs_passed": case.passed_runs} if count > 1 else {}
     return {
         "scenario_id": case.name,
         "file": shown.file,
@@ -200,9 +191,7 @@ WANTED_PERCENT: Final = 100
 class _StoredCases:
     """The cases of a run, to be gone through any number of times."""
 
-    def __init__(
-        self, store: RunStore, run: StoredRun, read_record: ReadRecord, parts: Collection[str] = PARTS
-    ) -> None:
+    def __init__(self, store: RunStore, run: Run, read_record: ReadRecord, parts: Collection[str] = PARTS) -> None:
         self._store, self._run, self._read_record, self._parts = store, run, read_record, parts
 
     def __iter__(self) -> Iterator[Case]:
@@ -210,7 +199,7 @@ class _StoredCases:
             yield case._replace(runs=tuple(map(self._read_record, case.runs)))
 
 
-def stored_report(store: RunStore, run: StoredRun, read_record: ReadRecord = lambda result: result) -> Report:
+def stored_report(store: RunStore, run: Run, read_record: ReadRecord = lambda result: result) -> Report:
     """The report of a run, as far as it came. Raises StoreError for a store that is damaged."""
     run = store.with_counts(run)
     cases = _StoredCases(store, run, read_record)
@@ -229,17 +218,16 @@ def stored_report(store: RunStore, run: StoredRun, read_record: ReadRecord = lam
 
 
 def write_stored_reports(
-    file: Path, number: int, options: RunOptions, error_code: str, ran: int, read_record: ReadRecord | None = None
+    file: Path, number: int, options: RunOptions, error_code: str, ran: int, read_record: ReadRecord
 ) -> None:
-    """Every report that the options name. number: of the run. ran: how many cases it had. read_record: None for none.
+    """Every report that the options name. number: of the run. ran: how many cases it had.
 
     Raises ConfigurationError with `error_code` for a file that cannot be written, and where not all of the run could be
     kept.
     """
     try:
         with RunStore(file) as store:
-            run = store.run(number)
-            report = stored_report(store, run) if read_record is None else stored_report(store, run, read_record)
+            report = stored_report(store, store.run(number), read_record)
             if report.totals.total < ran:
                 raise not_kept(f"{report.totals.total} of {ran} could be written")
             write_report_files(options, error_code, report)
@@ -252,7 +240,7 @@ _RENDERERS: Final = {
     "csv": ("row_files", "as_csv"),
     "junit": ("junit_report", "as_junit"),
     "html": ("html_report", "as_html"),
-    "board": ("board_page", "as_board"),
+    "board": ("html_report", "as_board"),
     "markdown": ("markdown_report", "as_markdown"),
 }
 """Module and function of each form; few runs need any."""
@@ -272,11 +260,11 @@ def write_report_files(options: RunOptions, error_code: str, report: Report) -> 
         return rendered
 
     if options.github is not None:
-        options.github.add(report)
+        options.github(report)
     write_reports(error_code, *((getattr(options, f"{form}_file"), partial(render, form)) for form in REPORT_FORMS))
 
 
-def task_report(run: StoredRun, cases: Iterable[Case], history: Sequence[StoredRun] = ()) -> Report:
+def task_report(run: Run, cases: Iterable[Case], history: Sequence[Run] = ()) -> Report:
     """run: of `grade` or `solve`. A run of `grade --validate` says nothing of an agent, so that no rate is due."""
     totals, groups, by_task = Totals(), GroupCounter(), dict[str, list[int]]()
     scores, rubric = ScoreCounter(), RubricCounter()
@@ -293,16 +281,10 @@ def task_report(run: StoredRun, cases: Iterable[Case], history: Sequence[StoredR
     verdict = run.state if interrupted else "passed" if passes else "failed"
     measures_agent = not run.options.get("validate")
     return Report(
-        command=run.command,
-        noun="task",
-        suite=relative_to(run.suite),
-        run_id=run.id,
-        started=run.started,
-        duration_s=run.duration_s,
+        run=run,
         gate="undecided" if interrupted else "passed" if passes else "failed",
         verdict=f"{run.command.capitalize()} {verdict}",
         totals=totals,
-        planned=run.planned,
         cases=cases,
         rate=format_percentage(totals.passed, totals.total, WANTED_PERCENT) if measures_agent else "",
         facts=[*scores.facts(), *rubric.facts(), ("Version", run.package_version)],
@@ -314,7 +296,7 @@ def task_report(run: StoredRun, cases: Iterable[Case], history: Sequence[StoredR
     )
 
 
-def _summary(run: StoredRun, totals: Totals, by_task: dict[str, list[int]], *, interrupted: bool) -> dict[str, Any]:
+def _summary(run: Run, totals: Totals, by_task: dict[str, list[int]], *, interrupted: bool) -> dict[str, Any]:
     """Where a task has several records, `tasks` sums them up: it passed where every one of them did."""
     tasks = [
         {"task_name": name, "passed": passed == total, "records_passed": passed, "records": total}

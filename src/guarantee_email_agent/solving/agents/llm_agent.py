@@ -12,7 +12,7 @@ from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.llm.port import LanguageModel, TokenUsage
 from guarantee_email_agent.llm.provider import api_of
 from guarantee_email_agent.llm.rate_limit import RateLimiter
-from guarantee_email_agent.llm.usage import cost_usd, model_of, price_of, usage_of
+from guarantee_email_agent.llm.usage import cost_usd, has_list_price, model_of, price_of, usage_of
 from guarantee_email_agent.solving.agents.agent import Agent, AgentFactory, AgentStepError, Step, TaskContext
 from guarantee_email_agent.solving.run_limits import FailureReason
 from guarantee_email_agent.solving.tools import ToolCall, ToolResult
@@ -107,7 +107,8 @@ class LlmAgent(Agent):
         usage, name = usage_of(answer) + TokenUsage(uncounted=lost), model_of(answer, self._model_name)
         failure = self._failure(answer, calls)
         reply = None if failure or calls else _REMINDER
-        return Step(text, () if failure else calls, usage, cost_usd(name, usage), name, reply, failure=failure)
+        cost = cost_usd(name, usage) if has_list_price(answer) else None
+        return Step(text, () if failure else calls, usage, cost, name, reply, failure=failure)
 
     def _failure(self, answer: Any, calls: Sequence[ToolCall]) -> FailureReason | None:
         """Why the task cannot go on after this answer."""

@@ -7,7 +7,7 @@ import pytest
 from mcp_sessions import PROGRAMS, Script, tool
 
 from guarantee_email_agent.eval.declared_servers import load_declared_server
-from guarantee_email_agent.eval.server_import import check_server, import_server, server_launch
+from guarantee_email_agent.eval.server_recording import check_server, import_server, server_launch
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError, MCPConnectionError
 from guarantee_email_agent.utils.terminal import Terminal
 

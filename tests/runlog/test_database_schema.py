@@ -9,13 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from stored_runs import StoredRuns, new_run, result
+from stored_runs import StoredRuns, ended, new_run, result
 
-from guarantee_email_agent.runlog import database, schema
-from guarantee_email_agent.runlog.database import StoreError
+from guarantee_email_agent.runlog import database
+from guarantee_email_agent.runlog.database import OLDEST_VERSION, SCHEMA_VERSION, StoreError
 from guarantee_email_agent.runlog.run_reader import RunStore
-from guarantee_email_agent.runlog.run_writer import RunEnd, RunWriter
-from guarantee_email_agent.runlog.schema import OLDEST_VERSION, SCHEMA_VERSION
+from guarantee_email_agent.runlog.run_writer import RunWriter
 from guarantee_email_agent.runlog.views.stored_report import stored_report
 
 
@@ -23,9 +22,8 @@ from guarantee_email_agent.runlog.views.stored_report import stored_report
 def earlier_version() -> Iterator[None]:
     """The program as it was when it knew the oldest schema that is still read."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (schema, database):
-            patch.setattr(module, "SCHEMA_VERSION", OLDEST_VERSION)
-        patch.setattr(schema, "_STEPS", {OLDEST_VERSION: schema._STEPS[OLDEST_VERSION]})
+        patch.setattr(database, "SCHEMA_VERSION", OLDEST_VERSION)
+        patch.setattr(database, "_STEPS", {OLDEST_VERSION: database._STEPS[OLDEST_VERSION]})
         yield
 
 
@@ -77,7 +75,7 @@ def test_a_run_of_the_earlier_version_goes_on_meanwhile(tmp_path: Path) -> None:
     StoredRuns(file).write(2, [result(1)])
     assert version(file) == SCHEMA_VERSION
     writer.add(result(2, "failed"))
-    writer.finish(RunEnd("failed", 4, "2026-01-18T10:00:01Z", 1.0))
+    writer.finish(ended("failed", 4))
     with RunStore(file) as store:
         assert [(run.outcome, run.passed, run.total) for run in store.runs()] == [("passed", 1, 1), ("failed", 1, 2)]
 

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 from kept_suite import KeptSuite
 from scenario_folder import failing
+from stored_runs import results_of
 
 from guarantee_email_agent.runlog.database import StoreError
 from guarantee_email_agent.runlog.run_reader import RunStore
@@ -43,7 +44,7 @@ def test_what_ran_is_taken_over_and_the_report_is_that_of_the_whole(
     with RunStore(suite.file) as store:
         (run,) = store.runs()
         assert (run.outcome, run.exit_code, run.total, run.passed) == ("failed", 4, 3, 2)
-        assert [each.position for each in store.results(run)] == [1, 2, 3]
+        assert [each.position for each in results_of(store, run)] == [1, 2, 3]
 
 
 def test_a_changed_scenario_runs_again(

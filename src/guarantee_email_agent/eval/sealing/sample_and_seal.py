@@ -1,13 +1,13 @@
-"""The whole of `sample`: draw mails at random, replace what is personal in them, and write files to be labelled."""
+"""`sample` draws mails at random, to be labelled, and `seal` makes of these a suite of which only totals are seen."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Literal
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.parsing.email import Email
@@ -15,6 +15,8 @@ from guarantee_email_agent.email.processor_models import AnswerPolicy
 from guarantee_email_agent.eval.capture.capture_command import NOT_FOUND, anonymous_reply
 from guarantee_email_agent.eval.capture.scenario_file import anonymizer_for, anonymous_mail, file_text
 from guarantee_email_agent.eval.dry_run import reply_of_thread
+from guarantee_email_agent.eval.loader import EvalLoader
+from guarantee_email_agent.eval.models import InvalidScenario
 from guarantee_email_agent.eval.past_mails import (
     ANY_TIME,
     FoundMails,
@@ -23,17 +25,21 @@ from guarantee_email_agent.eval.past_mails import (
     past_mails,
     read_mail,
 )
+from guarantee_email_agent.eval.runner import EvalRunner
+from guarantee_email_agent.eval.scenario_validation import KnownNames
+from guarantee_email_agent.eval.sealing.mail_labels import UNLABELLED
+from guarantee_email_agent.files.report_files import write_whole
 from guarantee_email_agent.files.text_file import write_new_file
 from guarantee_email_agent.files.yaml import dump
 from guarantee_email_agent.instructions.instruction import Instructions
-from guarantee_email_agent.runlog.suite_manifest import MANIFEST
+from guarantee_email_agent.runlog.suite_manifest import DEVELOPMENT, MANIFEST, read_manifest, suite_digest
 from guarantee_email_agent.services.look_ups import instruction_files
 from guarantee_email_agent.services.ports import Thread
 from guarantee_email_agent.utils.errors import EXIT_SUCCESS, ConfigurationError
+from guarantee_email_agent.utils.git_state import GitQuestion
 from guarantee_email_agent.utils.terminal import Terminal, TextStream, pluralize
 from guarantee_email_agent.utils.text import printable
-
-UNLABELLED: Final = "unlabelled"
+from guarantee_email_agent.utils.version import __version__
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,3 +141,63 @@ def make_new_folder(folder: Path) -> None:
 
 def _refused(folder: Path, problem: str) -> ConfigurationError:
     return ConfigurationError(f"{printable(str(folder))} {problem}", "sample_folder_unusable")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealOptions:
+    """What the command line decides, as `SuiteManifest` has it."""
+
+    directory: Path
+    threshold: float
+    rule: Literal["rate", "proof"]
+    openings: int = 1
+
+
+def seal_suite(options: SealOptions, config: Config, stream: TextStream) -> int:
+    """Write the manifest; the exit code.
+
+    Raises ConfigurationError for a folder that was not drawn, is sealed already or has mails without a label, EvalError
+    for one that cannot be read, and InstructionError.
+    """
+    folder, manifest = options.directory, read_manifest(options.directory)
+    if manifest.kind != "development" or manifest.drawn_from is None:
+        what = (
+            "was not drawn by 'sample'" if manifest == DEVELOPMENT else f"is {manifest.kind.replace('_', ' ')} already"
+        )
+        raise _not_sealable(folder, f"{what}. Seal a folder that 'sample' made")
+    loader = EvalLoader(known=KnownNames.of(EvalRunner(config).check_instructions()))
+    files = loader.scenario_files(folder)
+    if waiting := [file for file in files if Path(file).stem.startswith(f"{UNLABELLED}_")]:
+        remedy = f"Label them with 'view --label {folder}'"
+        raise _not_sealable(folder, f"has {pluralize(len(waiting), 'mail')} without a label. {remedy}")
+    if broken := [each for each in loader.iter_entries(files) if isinstance(each, InvalidScenario)]:
+        raise _not_sealable(folder, f"has {pluralize(len(broken), 'file')} that cannot be used: {broken[0].reason}")
+    if len(files) != (manifest.drawn or len(files)) or not files:
+        remedy = f"and {manifest.drawn or 'none'} were drawn, so they are no random sample. Restore them, or draw anew"
+        raise _not_sealable(folder, f"has {pluralize(len(files), 'mail')}, {remedy}")
+    place = folder if config.source is None else config.source.parent
+    state = GitQuestion(place).answer()
+    revision = __version__ if state is None else f"{state[0][:12]}{'+' if state[1] else ''}"
+    sealed = replace(
+        manifest,
+        kind="sealed",
+        sha256=suite_digest(folder),
+        revision=revision,
+        threshold=options.threshold,
+        rule=options.rule,
+        openings=options.openings,
+    )
+    said = {name: value for name, value in asdict(sealed).items() if value is not None and name != "opened_since"}
+    try:
+        write_whole(folder / MANIFEST, dump(said).encode())
+    except OSError as error:
+        raise _not_sealable(folder, f"cannot be written ({error.strerror}). Check its permissions") from None
+    terminal = Terminal(stream)
+    terminal.outcome(f"✓ sealed {pluralize(len(files), 'mail')} in {printable(str(folder))} (sha256 {sealed.sha256})")
+    terminal.line(f"'eval --eval-dir {printable(str(folder))}' shows totals alone. Commit the folder before you go on.")
+    terminal.flush()
+    return EXIT_SUCCESS
+
+
+def _not_sealable(folder: Path, problem: str) -> ConfigurationError:
+    return ConfigurationError(printable(f"{folder} {problem}"), "eval_suite_not_sealable")

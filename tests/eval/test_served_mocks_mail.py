@@ -6,8 +6,8 @@ from email.policy import default
 import pytest
 
 from guarantee_email_agent.email.parsing.parse import parse_email
-from guarantee_email_agent.eval.mock_stores import raw_mail
 from guarantee_email_agent.eval.models import EvalEmail, EvalInput, EvalTestCase
+from guarantee_email_agent.eval.served_mocks import raw_mail
 
 EMAIL = EvalEmail(
     "Trockner kaputt: größer als 5 €",
