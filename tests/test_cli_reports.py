@@ -46,8 +46,9 @@ def test_a_scenario_that_must_pass_closes_the_gate_alone(
 ) -> None:
     *_, last = sorted((folder := suite(199, failed=1)).iterdir())
     last.write_text(f"must: true\n{more}{last.read_text(encoding='utf-8')}", encoding="utf-8")
-    done = run("eval", "--eval-dir", folder, "--no-store", *every_report(tmp_path))
+    done = run("eval", "--eval-dir", folder, *every_report(tmp_path))
     assert done.returncode == 4
+    assert f"Must failed: {last.stem}\n" in run("show").stdout
     assert f"Must failed: {last.stem}\nPass rate: 199/200 (99.5%)\n" in done.stdout
     assert "✓ valid" not in done.stdout
     assert json.loads(content(tmp_path, "json"))["must_failed"] == [last.stem]

@@ -170,6 +170,8 @@ class _Suite:
         """Of the run, for its reports."""
         found = self.manifest.as_facts() | ({"fail_fast": True} if self.options.fail_fast else {})
         found |= {"opened": self.manifest.opened} if self.options.open else {}
+        if self.statistics.must_failed:
+            found["must_failed"] = self.statistics.must_failed
         if self.execution.live is not None:
             found["usage"] = self.execution.live.usage()._asdict()
         if self.baseline is not None:

@@ -62,6 +62,8 @@ def print_run(store: RunStore, run: Run, terminal: Terminal) -> None:
         by = f"by {each['by']}, since {each['reason']}" if each["reason"] else f"by {each['by']}"
         where = pluralize(len(each["scenarios"]), "scenario")
         terminal.line(printable(f"Accepted in {where} {by}: '{each['before']}' is now '{each['now']}'"))
+    if must_failed := run.facts.get("must_failed"):
+        terminal.line(f"Must failed: {printable(and_more(must_failed, 10))}")
     for reason in store.incomplete_inputs(run):
         terminal.line(f"incomplete: {printable(reason)}")
     failed = run.total - run.passed
