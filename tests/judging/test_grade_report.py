@@ -8,6 +8,7 @@ from guarantee_email_agent.judging.grade_report import GradeReporter, as_cases, 
 from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.runlog.records import Case, KeptRun
 from guarantee_email_agent.runlog.run_reader import RunStore
+from guarantee_email_agent.runlog.views.report import RunOptions
 
 PASSED = Graded("six", Verdict("passed", "That is 42.", {"said": 42}, output="hello", duration_ms=5))
 FAILED = Graded("seven", Verdict("failed", "41 is wrong.\nIt is 42.", output="a\nb\n", duration_ms=6))
@@ -83,7 +84,7 @@ class TestLines:
 
 def test_what_a_folder_holds_that_cannot_be_listed_is_not_known(tmp_path: Path) -> None:
     kept = KeptRun(tmp_path / "runs.db", None, lambda: "2026-01-18T10:00:01Z")
-    recorder = GradeRecorder(kept, new_run(command="grade"), tmp_path / "gone")
+    recorder = GradeRecorder(kept, new_run(command="grade"), RunOptions(directory=tmp_path / "gone"))
     recorder.add(as_case(PASSED))
     recorder.finish("passed", 0, 0.1)
     with RunStore(kept.file) as store:
