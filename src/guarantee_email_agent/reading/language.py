@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import islice
 from typing import Final, NamedTuple
 
 from guarantee_email_agent.utils.text import has_letters
@@ -37,7 +38,7 @@ def read_language(text: str) -> Language:
         return Language(None, 0)
     _, code, certainty, _ = found[0]
     # A word or two, or a name, may belong to many languages of the Latin script; in other scripts it does not.
-    is_enough = has_letters(text, MIN_LETTERS) and len(_WORD.findall(text, 0, MAX_CHARS)) >= MIN_WORDS
+    is_enough = has_letters(text, MIN_LETTERS) and any(islice(_WORD.finditer(text, 0, MAX_CHARS), MIN_WORDS - 1, None))
     is_enough = is_enough or any(map(_is_of_other_script, text))
     return Language(code, certainty) if is_reliable and is_enough and code != "un" else Language(None, 0)
 
