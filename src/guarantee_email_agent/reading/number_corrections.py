@@ -53,6 +53,8 @@ class CorrectionReader:
         wrong = self._number_after(mark.end) if is_direct else None
         if wrong is None or not (self._is_among(wrong, numbers) or self._is_announced(mark.first)):
             return
+        if ":" in "".join(self._words.gaps[mark.end : wrong.first + 1]):
+            return  # "on the base, not the lid: A"
         retracted.add(wrong.text)
         right = self._number_after(wrong.end) or self._linked_number_after(wrong.end)
         if right is not None and have_similar_shape(wrong, right):

@@ -232,7 +232,11 @@ class LabelReader:
     def completed(self, number: NumberToken) -> NumberToken:
         """The number with the letters before a blank that may belong to it, and with all its groups."""
         number = self._text.extend((self._prefixed(number.first - 1) if number.first else None) or number)
-        return number._replace(is_whole=False) if self._is_joined_before(number) else number
+        before = self._number_of.get(number.first - 1)
+        # The 1940 of "1940 2218-4" may be a year, or a group.
+        is_group = before is not None and before.text.isdigit() and number.text[0].isdigit()
+        is_cut = is_group and self._words.gaps[number.first] == " "
+        return number._replace(is_whole=False) if is_cut or self._is_joined_before(number) else number
 
     def _has_capitals_before(self, number: NumberToken) -> bool:
         """Whether a few capitals stand before a blank, of which it is open whether they belong to the number."""
@@ -246,9 +250,9 @@ class LabelReader:
         return _is_capitals(text) and words.folded[before] not in known
 
     def _is_joined_before(self, number: NumberToken) -> bool:
-        """Whether a dash joins a number to a word or, between blanks, to capitals: "MODEL-X 1940", "RV - A 1940"."""
+        """Whether a dash joins a number to a word, or any joint to capitals: "MODEL-X 1940", "RV - A 1940"."""
         words, before, gap = self._words, number.first - 1, self._words.gaps[number.first]
-        if before < 0 or gap.strip(" ") not in _DASHES or self._is_in_label(before, "own"):
+        if before < 0 or gap.strip(" ") not in (*_DASHES, "_", "/", ".") or self._is_in_label(before, "own"):
             return False
         return gap in _DASHES or (not self._is_in_label(before) and _is_capitals(words.text_of(before, before + 1)))
 
