@@ -32,6 +32,7 @@ from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.people_answers import written_reply
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ProcessingResult
+from guarantee_email_agent.ledger.interventions import SHORT_KEY
 from guarantee_email_agent.ledger.ledger import Claim, LeaseLostError, Ledger, OpenMails
 from guarantee_email_agent.ledger.mail_state import Busy, Done, Free, InboxState, Waiting
 from guarantee_email_agent.ledger.tables import RELEASED
@@ -175,7 +176,7 @@ class MailWorker:
         if not isinstance(state, Free) or (state.to_unmark and self._observes):
             return WorkResult("gone")  # it has ended, or who only looks is to set it free
         if state.to_unmark:
-            return await self._take_mark_off(entry, location_key, state.mail_key)
+            return await self._take_mark_off(location_key, state.mail_key)
         if is_known and await self.mailbox.is_waiting(entry.id, self.settings.skip_seen):
             return WorkResult("gone")  # the list was out of date
         claim = await self._claim(state.mail_key, location_key)
@@ -183,14 +184,14 @@ class MailWorker:
             return WorkResult("busy", NEIGHBOUR_CHECK_S)
         return await self._holding(entry, claim, self._settle_claim(entry, claim))
 
-    async def _take_mark_off(self, entry: InboxEntry, location_key: str, mail_key: str) -> WorkResult:
-        places = await asyncio.to_thread(self.ledger.places, mail_key)
+    async def _take_mark_off(self, location_key: str, mail_key: str) -> WorkResult:
+        places, name = await asyncio.to_thread(self.ledger.places, mail_key), mail_key[:SHORT_KEY]
         try:
             listed = await self.mailbox.list_mails()
         except IntegrationError as error:
             if error.code != "mail_unsupported":
                 raise
-            logger.warning("Email %s was given back. Take its mark off in the mailbox: its server cannot", entry.id)
+            logger.warning("Email %s was given back. Take its mark off in the mailbox: its server cannot", name)
             listed = []
         key = self.processor.identity_key
         found = [mail.id for mail in listed if key_of_location(self.mailbox_name, mail.id, key) in places]
@@ -210,7 +211,7 @@ class MailWorker:
                 return WorkResult("busy", SETTLE_S)
             raise
         await asyncio.to_thread(self.ledger.unmarked, claim)
-        logger.info("Email %s was given back: its mark is off", entry.id)
+        logger.info("Email %s was given back: its mark is off", name)
         return WorkResult("gone")
 
     async def _unmark(self, mail_id: str) -> None:
