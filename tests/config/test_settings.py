@@ -9,7 +9,7 @@ from typing import Any
 
 from guarantee_email_agent.config.look_up_settings import LookUpSettings
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.files.json_schema import json_schema
+from guarantee_email_agent.eval.scenario_schema import json_schema
 from guarantee_email_agent.files.yaml import locate
 
 ROOT = Path(__file__).parents[2]

@@ -3,8 +3,7 @@ from pathlib import Path
 
 from stored_runs import new_run
 
-from guarantee_email_agent.judging.grade_recorder import GradeRecorder
-from guarantee_email_agent.judging.grade_report import GradeReporter, as_cases, format_graded
+from guarantee_email_agent.judging.grade_report import GradeRecorder, GradeReporter, as_cases, format_graded
 from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.runlog.records import Case, KeptRun
 from guarantee_email_agent.runlog.run_reader import RunStore

@@ -5,7 +5,7 @@ import pytest
 from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.solving.run_limits import Deadline, RunLimits
 from guarantee_email_agent.utils.clock import SkippingClock
-from guarantee_email_agent.utils.interruption import Interruption
+from guarantee_email_agent.utils.parallel import Interruption
 
 
 @pytest.mark.parametrize(

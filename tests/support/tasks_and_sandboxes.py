@@ -21,7 +21,7 @@ from guarantee_email_agent.solving.run_limits import Deadline
 from guarantee_email_agent.solving.sandbox_tools import ClientType, tools_for
 from guarantee_email_agent.solving.tools import ToolCall
 from guarantee_email_agent.utils.clock import SystemClock
-from guarantee_email_agent.utils.interruption import Interruption
+from guarantee_email_agent.utils.parallel import Interruption
 
 MakeTask = Callable[..., Task]
 

@@ -18,9 +18,8 @@ from guarantee_email_agent.agent.mail_worker import MailWorker
 from guarantee_email_agent.agent.standing import Standing
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.services.ports import InboxEntry, InboxFilter
-from guarantee_email_agent.utils.clock import Clock
+from guarantee_email_agent.utils.clock import Clock, LocalTime
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError, IntegrationError
-from guarantee_email_agent.utils.local_time import LocalTime
 from guarantee_email_agent.utils.retry import Backoff
 
 logger = logging.getLogger(__name__)

@@ -16,9 +16,8 @@ from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.ledger.interventions import short_owner
 from guarantee_email_agent.ledger.ledger_reader import LedgerReader, LedgerRow
 from guarantee_email_agent.services.ports import OUTCOMES
-from guarantee_email_agent.utils.clock import SystemClock
+from guarantee_email_agent.utils.clock import LocalTime, SystemClock
 from guarantee_email_agent.utils.errors import IntegrationError, ProcessingError
-from guarantee_email_agent.utils.local_time import LocalTime
 from guarantee_email_agent.utils.terminal import Terminal, pluralize
 from guarantee_email_agent.utils.text import amount, duration, printable, truncate
 

@@ -37,7 +37,7 @@ from guarantee_email_agent.services import services
 from guarantee_email_agent.services.clients import LookUpClient, MailClient, TicketingClient
 from guarantee_email_agent.services.look_ups import instruction_files
 from guarantee_email_agent.services.ports import InboxFilter
-from guarantee_email_agent.utils.clock import SystemClock
+from guarantee_email_agent.utils.clock import LocalTime, SystemClock
 from guarantee_email_agent.utils.errors import (
     EXIT_CONFIGURATION,
     EXIT_FAILURE,
@@ -49,8 +49,7 @@ from guarantee_email_agent.utils.errors import (
     IntegrationError,
     LLMError,
 )
-from guarantee_email_agent.utils.local_time import LocalTime
-from guarantee_email_agent.utils.log_file import open_log_file
+from guarantee_email_agent.utils.logging import open_log_file
 from guarantee_email_agent.utils.terminal import Terminal, TextStream
 from guarantee_email_agent.utils.text import printable
 

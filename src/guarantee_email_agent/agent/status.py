@@ -17,8 +17,8 @@ from guarantee_email_agent.ledger.comparisons import ComparisonCount
 from guarantee_email_agent.ledger.interventions import short_owner
 from guarantee_email_agent.ledger.ledger_reader import LedgerCount, LedgerReader, LedgerRow, NoSuchMailError
 from guarantee_email_agent.services.ports import Comparison
+from guarantee_email_agent.utils.clock import LocalTime
 from guarantee_email_agent.utils.errors import ConfigurationError
-from guarantee_email_agent.utils.local_time import LocalTime
 from guarantee_email_agent.utils.terminal import Terminal, pluralize
 from guarantee_email_agent.utils.text import duration, printable, truncate
 

@@ -12,7 +12,7 @@ from guarantee_email_agent.utils.errors import EXIT_SUCCESS, ConfigurationError
 from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
-    from guarantee_email_agent.utils.local_time import LocalTime
+    from guarantee_email_agent.utils.clock import LocalTime
 
 _EXIT_CODES = """\
   0    it was shown, be it nothing
@@ -80,7 +80,7 @@ def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.files.report_files import write_json_report
     from guarantee_email_agent.ledger.ledger_reader import LedgerReader
     from guarantee_email_agent.services.ports import OUTCOMES
-    from guarantee_email_agent.utils.local_time import LocalTime
+    from guarantee_email_agent.utils.clock import LocalTime
     from guarantee_email_agent.utils.terminal import Terminal
 
     if options.today and options.since is not None:

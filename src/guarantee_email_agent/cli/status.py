@@ -38,7 +38,7 @@ def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.agent.status import print_status, read_status, status_report
     from guarantee_email_agent.files.report_files import write_json_report
     from guarantee_email_agent.ledger.ledger_reader import LedgerReader
-    from guarantee_email_agent.utils.local_time import LocalTime
+    from guarantee_email_agent.utils.clock import LocalTime
     from guarantee_email_agent.utils.terminal import Terminal
 
     config = arguments.load_config_and_log(options.config, options.verbose, to_file=False)

@@ -39,7 +39,7 @@ from guarantee_email_agent.email.reply import (
     compose_reply,
     unproved_subject,
 )
-from guarantee_email_agent.instructions.fact_checks import PLACEHOLDER
+from guarantee_email_agent.instructions.file_checks import PLACEHOLDER
 from guarantee_email_agent.instructions.hand_over_lexicon import CONTRADICTION, FOLLOW_UP, UNEXPLAINED
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
 from guarantee_email_agent.instructions.look_up import LookUp

@@ -14,10 +14,11 @@ from guarantee_email_agent.files.problems import Problem, dotted_path, locate_pr
 from guarantee_email_agent.files.text_file import FileCache, InputFileError, decode_text, read_bytes
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
-from guarantee_email_agent.instructions.fact_checks import fact_problems, ticket_problems
 from guarantee_email_agent.instructions.file_checks import (
     check_required_rules,
+    fact_problems,
     routing_problems,
+    ticket_problems,
     trigger_problems,
 )
 from guarantee_email_agent.instructions.hand_over_lexicon import EXCEPTION_ELEMENT, REASON_ELEMENT, parse_hand_over

@@ -53,7 +53,8 @@ PLATE_ELEMENTS: dict[str, LabelKind] = {"number-words": "number", "plate-words":
 HELP_ELEMENT: Final = "helpers"
 """What a neighbour does who only reads the number."""
 WITHDRAWAL_ELEMENT: Final = "withdrawals"
-OPTIONAL_ELEMENTS = (*PLATE_ELEMENTS, HELP_ELEMENT, WITHDRAWAL_ELEMENT)
+READABLE_ELEMENT: Final = "readable-signs"
+OPTIONAL_ELEMENTS = (*PLATE_ELEMENTS, HELP_ELEMENT, WITHDRAWAL_ELEMENT, READABLE_ELEMENT)
 CORRECTION_ELEMENTS: dict[str, CorrectionKind] = {
     "retractions": "next",
     "retractions-behind": "last",
@@ -119,7 +120,7 @@ class Lexicon:
     corrections: PhrasesOfKind[CorrectionKind]
     courtesies: PhrasesOfKind[Courtesy]
     topics: PhrasesOfKind[TopicPhrase]
-    unreadable: PhrasesOfKind[bool]
+    unreadable: PhrasesOfKind[bool | None]
     """Whether a phrase counts behind the sentence of a number, too."""
     unsure_answers: PhrasesOfKind[None]
     other_owners: PhrasesOfKind[bool]
@@ -241,7 +242,9 @@ def _build(elements: _Elements, other_labels: Sequence[str]) -> Lexicon:
             _parse_phrases(elements, "corrections", {**CORRECTION_ELEMENTS, WITHDRAWAL_ELEMENT: "withdrawal"}),
             _parse_phrases(elements, "courtesies", COURTESY_ELEMENTS),
             (phrase for element, topic in by_topic for phrase in _parse_topics(element, topic)),
-            _parse_phrases(elements, "unreadable", {"doubtful-signs": True, "unreadable-signs": False}),
+            _parse_phrases(
+                elements, "unreadable", {"doubtful-signs": True, "unreadable-signs": False, READABLE_ELEMENT: None}
+            ),
             _parse_phrases(elements, "unsure-answers", {"unsure-answers": None}),
             _parse_phrases(elements, "other-owners", {"other-owners": False, HELP_ELEMENT: True}),
             _parse_phrases(elements, None, dict.fromkeys((EXPLAINED_ELEMENT, *WORD_ELEMENTS))),

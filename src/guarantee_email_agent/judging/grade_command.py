@@ -44,7 +44,7 @@ from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
     from guarantee_email_agent.config.settings import Config
-    from guarantee_email_agent.judging.grade_recorder import GradeRecorder
+    from guarantee_email_agent.judging.grade_report import GradeRecorder
     from guarantee_email_agent.judging.rubric import TaskRubrics
     from guarantee_email_agent.runlog.records import KeptRun
 
@@ -125,7 +125,7 @@ def _recorder(options: GradeOptions, planned: int, resources: ExitStack) -> Grad
     kept = None if options.validate else options.kept
     if kept is None and not options.wants_reports:
         return None
-    from guarantee_email_agent.judging.grade_recorder import grade_recorder  # SQLite
+    from guarantee_email_agent.judging.grade_report import grade_recorder  # SQLite
 
     shown: dict[str, Any] = {"transcript": options.transcript, "timeout_s": options.timeout_s, "jobs": options.jobs}
     shown |= {"validate": True} if options.validate else {}

@@ -252,6 +252,8 @@ class LabelReader:
     def _is_joined_before(self, number: NumberToken) -> bool:
         """Whether a dash joins a number to a word, or any joint to capitals: "MODEL-X 1940", "RV - A 1940"."""
         words, before, gap = self._words, number.first - 1, self._words.gaps[number.first]
+        if gap == "-" and self._lexicon.self_labelled.fullmatch(f"{words.text_of(before, number.first)}-{number.text}"):
+            return True  # the SN of "SN-A 019-5562" may be its beginning
         if before < 0 or gap.strip(" ") not in (*_DASHES, "_", "/", ".") or self._is_in_label(before, "own"):
             return False
         return gap in _DASHES or (not self._is_in_label(before) and _is_capitals(words.text_of(before, before + 1)))
@@ -556,7 +558,8 @@ _FORMS: Final = re.compile(
     r"|1Z[0-9A-Z]{16}|[A-Z]{2}[0-9]{9}[A-Z]{2}"  # parcels: UPS; UPU S10
     r"|[A-Z]{1,2}[0-9][A-Z0-9]?[0-9][A-Z]{2}|[0-9]{4}[A-Z]{2}|[A-Z][0-9][A-Z][0-9][A-Z][0-9]"  # postcodes: GB, NL, CA
     r"|[A-Z]{2}[0-9]{2} ?[A-Z]{3}"  # number plates: GB; others stand behind a hyphen
-    r"|(?:[ABDEFHILNPS]|AT|BE|CH|CZ|DE|DK|ES|FI|FIN|FR|HU|IT|NL|PL|PT|RO|SE|SK)-[0-9]{2,3}-?[0-9]{2,3}"
+    r"|(?:[ABHLNP]|AT|BE|CH|DK|HU|NL|PT)-[0-9]{4}|RO-[0-9]{6}|PT?-[0-9]{4}-[0-9]{3}"  # postcodes behind their country
+    r"|(?:[DEFIS]|CZ|DE|ES|FI|FIN|FR|IT|PL|SE|SK)-(?:[0-9]{2}-?[0-9]{3}|[0-9]{3}-[0-9]{2})"
     r"|(?:EN|ISO|IEC|DIN|VDE|BS|UL|ANSI|IEEE|RFC|CE|IP)[-/ ]?[0-9]{1,5}[A-Z]?"  # standards, with part and year
     r"(?:[-/.:][A-Z]?[0-9]{1,3}|[-/.:](?:19|20)[0-9]{2})*"
     r"|[-A-Z0-9._/]{1,60}[.][A-Z]{2,6}"  # a file or a domain

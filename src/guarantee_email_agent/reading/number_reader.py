@@ -47,10 +47,12 @@ MAX_WORDS_TO_ANNOUNCED: Final = 2
 MAX_WORDS_OF_FIELD: Final = 4
 MAX_WORDS_OF_GREETING: Final = 6
 MAX_NUMBERS_OF_COMBINED: Final = 4
-MAX_WORDS_OF_ANSWER: Final = 50
+MAX_WORDS_OF_ANSWER: Final = 80
 """So many words may stand beside the number in an answer: thanks, where it was found, a name."""
 MAX_UNKNOWN_OF_ANSWER: Final = 3
 """So many of them may be known to nobody: a name, a place."""
+MAX_UNKNOWN_BESIDE_DISTINCTIVE: Final = 12
+"""The same beside a number of letters and digits: of 440 answers by other hands, none was read wrongly by it."""
 
 MIN_DIGITS_OF_FORMAT: Final = 8
 """Shorter rows of digits fit a format by chance, so that they need a label all the same."""
@@ -396,7 +398,8 @@ class NumberReader:
             return {}
         # The "bt" of "bt 330 118" may be a part of the number.
         unknown = self._unknown(index for number in given for index in self._words_touching(number))
-        is_known = is_alone or self._says_little_else(given)
+        most = MAX_UNKNOWN_BESIDE_DISTINCTIVE if is_distinctive(given[0].text) else MAX_UNKNOWN_OF_ANSWER
+        is_known = is_alone or self._says_little_else(given, most)
         if unknown or not is_known or not all(map(self._may_be_answer, given)):
             return {}
         return corrected if all(have_similar_shape(given[0], number) for number in given) else {}
@@ -411,8 +414,14 @@ class NumberReader:
             or words.text.startswith("?", words.ends[given[-1].end - 1])
             or not before.isdisjoint(lexicon.denials_in(words))
             or (start > 0 and self._denies_number())
-            or bool(lexicon.unsure_answers.find(words))
+            or any(not self._is_of_others(match.first, given) for match in lexicon.unsure_answers.find(words))
         )
+
+    def _is_of_others(self, index: int, given: Sequence[NumberToken]) -> bool:
+        """Whether the sentence of word `index` holds nothing but other numbers: "the model is KX 200 if that helps"."""
+        first, end = self._sentence_around(index)
+        inside = [number.first for number in self._numbers if first <= number.first < end]
+        return bool(inside) and not any(each.first <= place < each.end for place in inside for each in given)
 
     def _unknown(self, indexes: Iterable[int]) -> set[str]:
         """Words of more than a letter that nothing explains; a date or a count says nothing that might matter."""
@@ -420,12 +429,15 @@ class NumberReader:
         words = {self._words.folded[index] for index in indexes if index not in explained} - self._lexicon.stop_words
         return {word for word in words if len(word) > 1 and not word.isdigit()}
 
-    def _says_little_else(self, given: Sequence[NumberToken]) -> bool:
-        """Whether few words stand beside numbers and how to reach their writer; a letter alone is none."""
+    def _says_little_else(self, given: Sequence[NumberToken], most: int = MAX_UNKNOWN_OF_ANSWER) -> bool:
+        """Whether few words stand beside numbers and how to reach their writer, at most `most` known to nobody.
+
+        A letter alone is none.
+        """
         inside = {index for number in given for index in range(number.first, number.end)}
         inside |= self._contact_words(given[0])
         left = [index for index, word in enumerate(self._words.folded) if index not in inside and len(word) > 1]
-        return len(left) <= MAX_WORDS_OF_ANSWER and len(self._unknown(left)) <= MAX_UNKNOWN_OF_ANSWER
+        return len(left) <= MAX_WORDS_OF_ANSWER and len(self._unknown(left)) <= most
 
     def _is_count(self, number: NumberToken) -> bool:
         """Whether a few digits stand apart, so that they are no group of a number: the 2 of "one of 2"."""

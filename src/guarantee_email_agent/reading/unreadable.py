@@ -49,8 +49,15 @@ _LONE_PLACEHOLDER: Final = re.compile(r"[0-9]x[0-9]")  # among capitals
 
 def find_doubts(words: TokenizedText, lexicon: Lexicon) -> list[PhraseMatch[bool]]:
     """What a text says of how much of its numbers could be read."""
-    found = [*lexicon.unreadable.find(words)[:MAX_DOUBTS], *islice(_find_alternatives(words, lexicon), MAX_DOUBTS)]
-    return sorted(found, key=attrgetter("first"))
+    found = lexicon.unreadable.find(words)[:MAX_DOUBTS]
+    ends = (*words.folded, "")  # in "the last digit is a zero or an 8" nothing is clear
+    clear = [match for match in found if match.payload is None and ends[match.end] not in lexicon.alternatives]
+    said = (
+        PhraseMatch(doubt.first, doubt.end, doubt.payload is not False)
+        for doubt in found
+        if not any(each.first <= doubt.first and doubt.end <= each.end for each in clear)
+    )
+    return sorted((*said, *islice(_find_alternatives(words, lexicon), MAX_DOUBTS)), key=attrgetter("first"))
 
 
 def is_unreadable(

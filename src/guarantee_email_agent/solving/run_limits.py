@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.utils.clock import Clock
-from guarantee_email_agent.utils.interruption import Interruption
+from guarantee_email_agent.utils.parallel import Interruption
 from guarantee_email_agent.utils.text import amount
 
 

@@ -29,12 +29,11 @@ from guarantee_email_agent.solving.run_limits import RunLimits
 from guarantee_email_agent.solving.run_recorder import EarlierRun
 from guarantee_email_agent.solving.task_runner import OpenSandbox, TaskRunner
 from guarantee_email_agent.utils.errors import ConfigurationError
-from guarantee_email_agent.utils.interruption import Interruption
-from guarantee_email_agent.utils.parallel import map_in_order
+from guarantee_email_agent.utils.parallel import Interruption, map_in_order
 from guarantee_email_agent.utils.terminal import Progress, TextStream, pluralize
 
 if TYPE_CHECKING:
-    from guarantee_email_agent.judging.grade_recorder import GradeRecorder
+    from guarantee_email_agent.judging.grade_report import GradeRecorder
     from guarantee_email_agent.runlog.records import KeptRun
 
 logger = logging.getLogger(__name__)
@@ -169,7 +168,7 @@ def solve_command(
 
 
 def _recorder(options: SolveOptions, planned: int, resources: ExitStack) -> GradeRecorder | None:
-    from guarantee_email_agent.judging.grade_recorder import grade_recorder  # SQLite
+    from guarantee_email_agent.judging.grade_report import grade_recorder  # SQLite
 
     shown = {"sandbox": options.sandbox, "jobs": options.jobs, "run_all": options.run_all}
     run = {"command": "solve", "planned": planned, "agent": options.agent, "model": options.model or ""}

@@ -32,7 +32,7 @@ from guarantee_email_agent.solving.sandbox_tools import ClientType, is_alive, to
 from guarantee_email_agent.solving.tools import TASK_COMPLETE, ToolResult, Toolset
 from guarantee_email_agent.utils.clock import Clock, SystemClock
 from guarantee_email_agent.utils.errors import AgentError, TaskError
-from guarantee_email_agent.utils.interruption import Interruption
+from guarantee_email_agent.utils.parallel import Interruption
 from guarantee_email_agent.utils.text import printable
 
 logger = logging.getLogger(__name__)

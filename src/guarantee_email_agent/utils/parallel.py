@@ -1,9 +1,11 @@
-"""Work on several items at a time, with the results in the order of the items."""
+"""Work on several items at a time, with the results in the order of the items; and Ctrl-C for its threads."""
 
 from __future__ import annotations
 
+import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Final, TypeVar
 
 LOOKAHEAD: Final = 1_000
@@ -64,3 +66,40 @@ def map_in_order(work: Callable[[_Item], _Result], items: Iterable[_Item], jobs:
         except Empty:
             for _ in range(jobs):
                 waiting.put(None)
+
+
+class Interruption:
+    """event: which may be set elsewhere, too."""
+
+    def __init__(self, event: threading.Event | None = None) -> None:
+        self._event = threading.Event() if event is None else event
+        self._changed = threading.Condition()
+        self._working = 0
+
+    def request(self) -> None:
+        self._event.set()
+
+    def requested(self) -> bool:
+        return self._event.is_set()
+
+    @contextmanager
+    def awaited(self, by: int = 1) -> Iterator[None]:
+        """Work whose end `wait` waits for."""
+        self._count(by)
+        try:
+            yield
+        finally:
+            self._count(-by)
+
+    def not_awaited(self) -> AbstractContextManager[None]:
+        """For a part of that work whose end `wait` does not wait for."""
+        return self.awaited(-1)
+
+    def wait(self, timeout_s: float) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._working <= 0, timeout_s)
+
+    def _count(self, by: int) -> None:
+        with self._changed:
+            self._working += by
+            self._changed.notify_all()

@@ -13,7 +13,7 @@ from tasks_and_sandboxes import task_context
 
 from guarantee_email_agent.solving.agents.agent import AgentStepError, Step
 from guarantee_email_agent.solving.agents.program_agent import ProgramAgent
-from guarantee_email_agent.utils.interruption import Interruption
+from guarantee_email_agent.utils.parallel import Interruption
 
 INSTRUCTION = "Add 40 and 2;\n$(touch x) 'ü'"
 

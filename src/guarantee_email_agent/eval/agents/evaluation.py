@@ -43,8 +43,7 @@ from guarantee_email_agent.runlog.records import CaseResult, Check
 from guarantee_email_agent.runlog.views.run_report import RunStoppedError
 from guarantee_email_agent.utils.errors import ConfigurationError, ProcessingError, TaskError
 from guarantee_email_agent.utils.field_path import MISSING, json_or_missing
-from guarantee_email_agent.utils.interruption import Interruption
-from guarantee_email_agent.utils.parallel import map_in_order
+from guarantee_email_agent.utils.parallel import Interruption, map_in_order
 from guarantee_email_agent.utils.text import printable, truncate
 
 logger = logging.getLogger(__name__)

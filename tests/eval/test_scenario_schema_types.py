@@ -3,7 +3,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from guarantee_email_agent.files.json_schema import json_schema
+from guarantee_email_agent.eval.scenario_schema import json_schema
 
 
 @dataclass(frozen=True, slots=True)

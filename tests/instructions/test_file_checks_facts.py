@@ -2,7 +2,7 @@
 
 import pytest
 
-from guarantee_email_agent.instructions.fact_checks import fact_problems, ticket_problems
+from guarantee_email_agent.instructions.file_checks import fact_problems, ticket_problems
 from guarantee_email_agent.instructions.look_up import WARRANTY, Fact, LookUp
 from guarantee_email_agent.instructions.reply_markup import parse_templates
 

@@ -4,7 +4,7 @@ from datetime import date, time
 
 import pytest
 
-from guarantee_email_agent.utils.local_time import LocalTime
+from guarantee_email_agent.utils.clock import LocalTime
 
 BERLIN = LocalTime("Europe/Berlin")
 WINTER = 1_768_729_425.0  # 2026-01-18, 9:43:45 UTC
