@@ -382,7 +382,12 @@ def find_labels(words: TokenizedText, lexicon: Lexicon) -> list[PhraseMatch[Labe
     number: PhraseMatch[LabelKind] | None = None
     is_possible = any(match.payload in ("number", "plate") for match in found)
     devices = _words_of_devices(words, lexicon) if is_possible else set[int]()
+    end_of_plate = 0
     for match, following in zip_longest(found, found[1:]):
+        if match.end <= end_of_plate:
+            continue  # the "barcode" of "under the barcode"
+        if match.payload == "plate":
+            end_of_plate = match.end
         if labels and match.first < labels[-1].end and match.payload in ("number", "plate"):
             continue  # the "number" of "order number" is part of that label
         if match.payload == "number":
