@@ -418,6 +418,9 @@ def _goes_on_behind(words: TokenizedText, end: int, lexicon: Lexicon, numbers: M
     is_joined = words.gaps[end + 1 : end + 2] in (["-"], ["/"], ["_"], ["."])
     if gap == " " and is_joined and is_prefix_word(words, end, lexicon):
         return True  # the RV-A of "1940 2218 RV-A"
+    ends_line = end + 1 == len(words.folded) or "\n" in words.gaps[end + 1]
+    if words.text_of(end, end + 1) == "x" and ends_line and any(map(str.isupper, words.text_of(max(end - 3, 0), end))):
+        return False  # a kiss
     # Some people write the last letter small; a single small one is hardly ever a word.
     return gap == " " and len(word) == 1 and word not in lexicon.joiners and ends_phrase(words, end + 1)
 
