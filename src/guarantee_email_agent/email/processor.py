@@ -47,13 +47,7 @@ from guarantee_email_agent.instructions.router import Situation
 from guarantee_email_agent.instructions.template import TICKET_PLACEHOLDER
 from guarantee_email_agent.llm.port import LanguageModel
 from guarantee_email_agent.llm.prompts import MAX_NUMBERS, numbers_key
-from guarantee_email_agent.reading.doubt import (
-    LENIENCE_BESIDE_NUMBER,
-    MAX_DOUBT,
-    Doubt,
-    measure_doubt,
-    measure_doubt_of_answer,
-)
+from guarantee_email_agent.reading.doubt import MAX_DOUBT, Doubt, measure_doubt, measure_doubt_of_answer
 from guarantee_email_agent.reading.number_reader import NumberReading
 from guarantee_email_agent.reading.numbers import Tiers, read_numbers, stands_in, tiers_of
 from guarantee_email_agent.services.look_up_answer import WITHHELD, LookUpAnswer, parse_look_up_answer
@@ -160,8 +154,7 @@ class EmailProcessor:
             await self._hand_over(mail, triage.hand_over, instructions, progress)
             return
 
-        reading, asked = triage.reading, thread is not None
-        doubt = doubt_of_mail(email, instructions, triage.language, reading, triage.numbers, asked=asked)
+        doubt = doubt_of_mail(email, instructions, triage.language, triage.reading, triage.numbers)
         progress.record(doubt=doubt.percent)
         if doubt.percent > MAX_DOUBT - self.policy.caution:
             logger.info("%s", doubt.describe())
@@ -349,23 +342,13 @@ class EmailProcessor:
 
 
 def doubt_of_mail(
-    email: Email,
-    instructions: Instructions,
-    language: str | None,
-    reading: NumberReading,
-    numbers: tuple[str, ...],
-    *,
-    asked: bool,
+    email: Email, instructions: Instructions, language: str | None, reading: NumberReading, numbers: tuple[str, ...]
 ) -> Doubt:
-    """How much of what the customer newly wrote nobody can explain.
-
-    numbers: those of the reading that count. asked: the mail answers our question for one.
-    """
+    """How much of what the customer newly wrote nobody can explain. numbers: those of the reading that count."""
     text = f"{email.own_subject}\n\n{email.new_text}"
     if reading.is_answer:
         return measure_doubt_of_answer(text)
-    doubt = measure_doubt(text, instructions.lexicon, language, gives_number=bool(numbers))
-    return doubt.less(LENIENCE_BESIDE_NUMBER) if asked and numbers else doubt
+    return measure_doubt(text, instructions.lexicon, language, gives_number=bool(numbers))
 
 
 def number_tiers(email: Email, *, in_conversation: bool) -> Tiers:
