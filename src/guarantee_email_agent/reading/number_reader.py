@@ -47,12 +47,10 @@ MAX_WORDS_TO_ANNOUNCED: Final = 2
 MAX_WORDS_OF_FIELD: Final = 4
 MAX_WORDS_OF_GREETING: Final = 6
 MAX_NUMBERS_OF_COMBINED: Final = 4
-MAX_WORDS_OF_ANSWER: Final = 80
-"""So many words may stand beside the number in an answer: thanks, where it was found, a name."""
-MAX_UNKNOWN_OF_ANSWER: Final = 3
-"""So many of them may be known to nobody: a name, a place."""
-MAX_UNKNOWN_BESIDE_DISTINCTIVE: Final = 12
-"""The same beside a number of letters and digits: of 440 answers by other hands, none was read wrongly by it."""
+MOST_OF_ANSWER: Final = (50, 3)
+"""So many words may stand beside the number in an answer, and so many of them be known to nobody: a name, a place."""
+MOST_BESIDE_DISTINCTIVE: Final = (80, 12)
+"""The same beside a number of letters and digits: of 926 answers by other hands, none was read wrongly by it."""
 
 MIN_DIGITS_OF_FORMAT: Final = 8
 """Shorter rows of digits fit a format by chance, so that they need a label all the same."""
@@ -398,7 +396,7 @@ class NumberReader:
             return {}
         # The "bt" of "bt 330 118" may be a part of the number.
         unknown = self._unknown(index for number in given for index in self._words_touching(number))
-        most = MAX_UNKNOWN_BESIDE_DISTINCTIVE if is_distinctive(given[0].text) else MAX_UNKNOWN_OF_ANSWER
+        most = MOST_BESIDE_DISTINCTIVE if is_distinctive(given[0].text) else MOST_OF_ANSWER
         is_known = is_alone or self._says_little_else(given, most)
         if unknown or not is_known or not all(map(self._may_be_answer, given)):
             return {}
@@ -409,6 +407,9 @@ class NumberReader:
         words, lexicon = self._words, self._lexicon
         phrases = lexicon.meanings.words_of_phrases(words)
         before = set(range(start, given[0].first)).difference(phrases)
+        last = given[0].first - 1
+        if words.gaps[last + 1].startswith(".") and (last == 0 or words.starts_line(last)):
+            before.discard(last)  # the "No." of "No. 4711 0815"
         return (
             "?" in words.text[words.starts[start] : words.starts[given[0].first]]
             or words.text.startswith("?", words.ends[given[-1].end - 1])
@@ -429,15 +430,12 @@ class NumberReader:
         words = {self._words.folded[index] for index in indexes if index not in explained} - self._lexicon.stop_words
         return {word for word in words if len(word) > 1 and not word.isdigit()}
 
-    def _says_little_else(self, given: Sequence[NumberToken], most: int = MAX_UNKNOWN_OF_ANSWER) -> bool:
-        """Whether few words stand beside numbers and how to reach their writer, at most `most` known to nobody.
-
-        A letter alone is none.
-        """
+    def _says_little_else(self, given: Sequence[NumberToken], most: tuple[int, int] = MOST_OF_ANSWER) -> bool:
+        """Whether few words stand beside numbers and how to reach their writer; a letter alone is none."""
         inside = {index for number in given for index in range(number.first, number.end)}
         inside |= self._contact_words(given[0])
         left = [index for index, word in enumerate(self._words.folded) if index not in inside and len(word) > 1]
-        return len(left) <= MAX_WORDS_OF_ANSWER and len(self._unknown(left)) <= most
+        return len(left) <= most[0] and len(self._unknown(left)) <= most[1]
 
     def _is_count(self, number: NumberToken) -> bool:
         """Whether a few digits stand apart, so that they are no group of a number: the 2 of "one of 2"."""
