@@ -420,11 +420,15 @@ def _goes_on_behind(words: TokenizedText, end: int, lexicon: Lexicon, numbers: M
     is_joined = words.gaps[end + 1 : end + 2] in (["-"], ["/"], ["_"], ["."])
     if gap == " " and is_joined and is_prefix_word(words, end, lexicon):
         return True  # the RV-A of "1940 2218 RV-A"
-    ends_line = end + 1 == len(words.folded) or "\n" in words.gaps[end + 1]
-    if words.text_of(end, end + 1) == "x" and ends_line and any(map(str.isupper, words.text_of(max(end - 3, 0), end))):
+    written = words.text_of(max(end - 3, 0), end + 1)
+    if written.endswith("x") and len(word) == 1 and _ends_line(words, end + 1) and not written.islower():
         return False  # a kiss
     # Some people write the last letter small; a single small one is hardly ever a word.
     return gap == " " and len(word) == 1 and word not in lexicon.joiners and ends_phrase(words, end + 1)
+
+
+def _ends_line(words: TokenizedText, index: int) -> bool:
+    return index == len(words.folded) or "\n" in words.gaps[index]
 
 
 def _counts(words: TokenizedText, group: NumberToken, lexicon: Lexicon) -> bool:
@@ -432,7 +436,8 @@ def _counts(words: TokenizedText, group: NumberToken, lexicon: Lexicon) -> bool:
     if _CENTS.match(words.text, words.ends[group.end - 1]):
         return True
     is_beside = group.end < len(words.folded) and words.gaps[group.end] == " "
-    return is_beside and words.folded[group.end] in lexicon.units
+    is_kiss = is_beside and words.folded[group.end] == "x" and _ends_line(words, group.end + 1)
+    return is_beside and not is_kiss and words.folded[group.end] in lexicon.units
 
 
 def _is_plain_word(word: str) -> bool:
