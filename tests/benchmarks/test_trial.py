@@ -13,7 +13,7 @@ from faults.trial import ROOT, Trial, mirrored_tests
 
 from guarantee_email_agent.eval.mutation.instruction_faults import Fault, fault_in
 
-FILE = "src/guarantee_email_agent/email/reply.py"
+FILE = "src/guarantee_email_agent/email/recipient.py"
 REPLY = "src/guarantee_email_agent/email/reply.py"
 
 
