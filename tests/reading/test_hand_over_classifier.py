@@ -80,8 +80,23 @@ def test_what_is_no_word_counts_nothing() -> None:
 
 
 def test_the_weights_are_whole() -> None:
-    content = Path(hand_over_classifier.__file__).with_name(hand_over_classifier.WEIGHTS_FILE).read_bytes()
-    assert len(content) == HEADER.size + 2 * BUCKETS
+    for name in hand_over_classifier.WEIGHTS_FILES.values():
+        content = Path(hand_over_classifier.__file__).with_name(name).read_bytes()
+        assert len(content) == HEADER.size + 2 * BUCKETS
+
+
+@pytest.mark.parametrize(
+    ("told", "is_grave"),
+    [
+        ("The plug has gone a funny brown and so has the wall behind it, but the cake came out lovely.", True),
+        ("Nebenbei, seit dem Wochenende bitzelt es bis in die Schulter, wenn ich den Griff anfasse.", True),
+        ("My grandson held the torch while I lay under the sink, and the dog thought it was a grand game.", False),
+        ("Wir waren zwei Wochen an der See, daher erst heute die Antwort, und geregnet hat es auch nur.", False),
+    ],
+)
+def test_answers_have_weights_of_their_own(told: str, is_grave: bool) -> None:
+    found = measure_resemblance(tokenize(f"You wanted the number, it is KT-77120-9. {told}"), is_answer=True)
+    assert (found.percent > MOST) == is_grave
 
 
 def test_no_text_of_this_test_stands_in_the_mails_it_was_trained_on() -> None:

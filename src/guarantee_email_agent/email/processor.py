@@ -154,7 +154,8 @@ class EmailProcessor:
             await self._hand_over(mail, triage.hand_over, instructions, progress)
             return
 
-        doubt = doubt_of_mail(email, instructions, triage.language, triage.reading, triage.numbers)
+        reading, asked = triage.reading, thread is not None
+        doubt = doubt_of_mail(email, instructions, triage.language, reading, triage.numbers, asked=asked)
         progress.record(doubt=doubt.percent)
         if doubt.percent > MAX_DOUBT - self.policy.caution:
             logger.info("%s", doubt.describe())
@@ -342,13 +343,22 @@ class EmailProcessor:
 
 
 def doubt_of_mail(
-    email: Email, instructions: Instructions, language: str | None, reading: NumberReading, numbers: tuple[str, ...]
+    email: Email,
+    instructions: Instructions,
+    language: str | None,
+    reading: NumberReading,
+    numbers: tuple[str, ...],
+    *,
+    asked: bool,
 ) -> Doubt:
-    """How much of what the customer newly wrote nobody can explain. numbers: those of the reading that count."""
+    """How much of what the customer newly wrote nobody can explain.
+
+    numbers: those of the reading that count. asked: the mail answers our question for one.
+    """
     text = f"{email.own_subject}\n\n{email.new_text}"
     if reading.is_answer:
         return measure_doubt_of_answer(text)
-    return measure_doubt(text, instructions.lexicon, language, gives_number=bool(numbers))
+    return measure_doubt(text, instructions.lexicon, language, gives_number=bool(numbers), is_answer=asked)
 
 
 def number_tiers(email: Email, *, in_conversation: bool) -> Tiers:

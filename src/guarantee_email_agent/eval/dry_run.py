@@ -274,7 +274,8 @@ def _unexplained_lines(run: DryRun, instructions: Instructions, answer: Mapping[
     language = choose_language(run.email, instructions, quotes_us=run.previous is not None)
     look_up = _look_up_of(run, instructions, answer)
     reading, numbers = _numbers(run, instructions, answer, look_up) if look_up else (NumberReading(), ())
-    doubt = doubt_of_mail(run.email, instructions, language.language, reading, numbers)
+    asked = run.previous is not None
+    doubt = doubt_of_mail(run.email, instructions, language.language, reading, numbers, asked=asked)
     if doubt.words:
         yield f"not understood in sentence {doubt.sentence}: {', '.join(doubt.words[:_MAX_DROPPED])}"
     else:

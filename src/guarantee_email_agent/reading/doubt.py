@@ -55,12 +55,14 @@ class Doubt(NamedTuple):
 NO_DOUBT: Final = Doubt(0)
 
 
-def measure_doubt(text: str, lexicon: Lexicon, language: str | None, *, gives_number: bool = False) -> Doubt:
+def measure_doubt(
+    text: str, lexicon: Lexicon, language: str | None, *, gives_number: bool = False, is_answer: bool = False
+) -> Doubt:
     """All of it where a mail says something, and nothing tells what it is about.
 
     Else each word of its least explained part counts that nothing explains, and more where nobody asks for a warranty
     or tells of a fault. language: in German every noun begins with a capital, elsewhere names do. gives_number: the
-    text holds a number that was asked for.
+    text holds a number that was asked for. is_answer: it answers our question for one.
     """
     words = tokenize(text)
     asks, tells_fault, is_other = _evidence(words, lexicon)
@@ -72,13 +74,13 @@ def measure_doubt(text: str, lexicon: Lexicon, language: str | None, *, gives_nu
     least = _least_explained(words, lexicon, names_are_capital=language != "de")
     extra = EXTRA_DOUBT.get((asks, tells_fault), 0) if least.percent else 0
     least = least._replace(percent=min(MAX_DOUBT, least.percent + extra))
-    resemblance = measure_resemblance(words)
+    resemblance = measure_resemblance(words, is_answer=is_answer)
     return Doubt(*resemblance) if resemblance.percent > least.percent else least
 
 
 def measure_doubt_of_answer(text: str) -> Doubt:
     """That of a text which is essentially the number asked for: the words beside it were judged with it."""
-    percent, sentence = measure_resemblance(tokenize(text))
+    percent, sentence = measure_resemblance(tokenize(text), is_answer=True)
     return Doubt(max(0, percent - LENIENCE_OF_ANSWER), sentence)
 
 

@@ -2,7 +2,8 @@
 
 What is dangerous or a matter of law cannot be listed to its end, but people's ways of telling it resemble each other. A
 linear classifier over hashed n-grams, as spam filters use it (Weinberger et al., "Feature Hashing", 2009), trained by
-scripts/train_hand_over on the labelled mails in evals/training. It only ever adds to what a lexicon finds.
+scripts/train_hand_over on the labelled mails in evals/training. It only ever adds to what a lexicon finds. Answers to
+our question have weights of their own: people tell in them of grandchildren, torches and the weather.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ MIN_WORDS: Final = 8
 """Fewer prove nothing: 1 of 100 mails for a person has fewer, and 5 of 100 others."""
 SHORTNESS: Final = 14.0
 """Divided by the number of words it is taken off the score: a few words say little, and say it loudly."""
-WEIGHTS_FILE: Final = "hand_over_weights.bin"
+WEIGHTS_FILES: Final = {False: "hand_over_weights.bin", True: "hand_over_weights_of_answers.bin"}
+"""By whether a text answers our question for a number."""
 HEADER: Final = struct.Struct("<fff")
 """The intercept, and what one step of a weight and of a rarity stands for; then a byte for each of both, by bucket."""
 
@@ -68,16 +70,16 @@ def feature_of_pair(first: str, second: str) -> int:
     return crc32(f"{first} {second}".encode()) % BUCKETS
 
 
-def measure_resemblance(words: TokenizedText) -> Resemblance:
-    """How much a text resembles mails for a person. Time is linear in its length."""
+def measure_resemblance(words: TokenizedText, *, is_answer: bool = False) -> Resemblance:
+    """How much a text, or one that answers our question, resembles those for a person. Time is linear in its length."""
     weight = mass = of_sentence = most = 0.0
     count, sentence, telling, before = 0, 1, 1, ""
     for index, word in enumerate(words.folded[:MAX_WORDS]):
         if index and words.starts_sentence[index]:
             sentence, of_sentence = sentence + 1, 0.0
         if is_plain(word):
-            found, of_word = _evidence_of_word(word)
-            pair, of_pair = _evidence_of_pair(before, word) if before else (0.0, 0.0)
+            found, of_word = _evidence_of_word(word, is_answer)
+            pair, of_pair = _evidence_of_pair(before, word, is_answer) if before else (0.0, 0.0)
             weight, mass, before = weight + found + pair, mass + of_word + of_pair, word
             of_sentence += found + pair
             count += 1
@@ -85,32 +87,32 @@ def measure_resemblance(words: TokenizedText) -> Resemblance:
                 telling, most = sentence, of_sentence
     if count < MIN_WORDS:
         return Resemblance(0, 1)
-    score = _weights().intercept + weight / math.sqrt(mass) - SHORTNESS / count
+    score = _weights(is_answer).intercept + weight / math.sqrt(mass) - SHORTNESS / count
     likelihood = 1 / (1 + math.exp(-score))
     return Resemblance(round(100 * likelihood), telling)
 
 
 @lru_cache(maxsize=20_000)
-def _evidence_of_word(word: str) -> tuple[float, float]:
-    return _evidence(features_of_word(word))
+def _evidence_of_word(word: str, is_answer: bool) -> tuple[float, float]:
+    return _evidence(features_of_word(word), is_answer)
 
 
 @lru_cache(maxsize=20_000)
-def _evidence_of_pair(first: str, second: str) -> tuple[float, float]:
-    return _evidence((feature_of_pair(first, second),))
+def _evidence_of_pair(first: str, second: str, is_answer: bool) -> tuple[float, float]:
+    return _evidence((feature_of_pair(first, second),), is_answer)
 
 
-def _evidence(features: Iterable[int]) -> tuple[float, float]:
+def _evidence(features: Iterable[int], is_answer: bool) -> tuple[float, float]:
     """The sum of their weights, and of their squared rarities."""
-    _, weight_step, steps, rarities, masses = _weights()
+    _, weight_step, steps, rarities, masses = _weights(is_answer)
     buckets = tuple(features)
     mass = math.fsum(map(masses.__getitem__, map(rarities.__getitem__, buckets)))
     return weight_step * sum(map(steps.__getitem__, buckets)), mass
 
 
 @cache
-def _weights() -> Weights:
-    content = Path(__file__).with_name(WEIGHTS_FILE).read_bytes()
+def _weights(is_answer: bool) -> Weights:
+    content = Path(__file__).with_name(WEIGHTS_FILES[is_answer]).read_bytes()
     intercept, weight_step, rarity_step = HEADER.unpack_from(content)
     steps, rarities = array("b", content[HEADER.size : HEADER.size + BUCKETS]), content[HEADER.size + BUCKETS :]
     return Weights(intercept, weight_step, steps, rarities, [(step * rarity_step) ** 2 for step in range(256)])
