@@ -43,7 +43,7 @@ from guarantee_email_agent.email.recipient import reply_recipient
 from guarantee_email_agent.utils.addresses import parse_addresses, strip_comments
 
 # A fast check first: one of these stands in every sender that the three patterns match.
-_SENDER_STEMS = phrases_of("sender stems")
+_SENDER_STEM = re.compile("|".join(map(re.escape, phrases_of("sender stems"))))
 _NO_READER = rf"(?:^|[-_.+=])(?:{alternatives('no reader')})(?=$|[-_.+=\d])"
 # As the whole local part or a word of it that separators part: "jira-notifications", not "notification.smith".
 _NOTIFIER = (
@@ -191,7 +191,7 @@ def decides_reply(name: str, value: str) -> bool:
 def sender_reason(address: str, own_addresses: frozenset[str]) -> str | None:
     """Why nobody reads what is sent to this address; None where somebody may."""
     local = address.lower().partition("@")[0]
-    if any(stem in local for stem in _SENDER_STEMS):
+    if _SENDER_STEM.search(local):
         if re.search(_NO_READER, local) or re.fullmatch(_NOTIFIER, local):
             return _READS_NONE
         if re.match(_MAIL_SYSTEM, local):

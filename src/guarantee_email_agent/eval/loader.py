@@ -172,7 +172,7 @@ class EvalLoader:
             problems.insert(next(same, len(problems)), missing)
         problems += _find_mock_problems(mocks, servers, folders)
         if isinstance(case, EvalTestCase) and not problems and self._any_agent:
-            from guarantee_email_agent.eval.scenario_validation import find_world_problems  # ours knows no tables
+            from guarantee_email_agent.eval.world_validation import find_world_problems  # ours knows no tables
 
             problems += find_world_problems(case)
         if self._known is not None:

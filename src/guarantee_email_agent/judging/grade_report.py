@@ -20,7 +20,8 @@ from guarantee_email_agent.runlog.records import Case, CaseResult, Check, Input,
 from guarantee_email_agent.runlog.suite_manifest import calibration_file
 from guarantee_email_agent.runlog.suite_statistics import RubricCounter, ScoreCounter
 from guarantee_email_agent.runlog.views.report import RunOptions, relative_to
-from guarantee_email_agent.runlog.views.run_report import RunRecorder, RunReporter, begin_recorder
+from guarantee_email_agent.runlog.views.run_recorder import RunRecorder, begin_recorder
+from guarantee_email_agent.runlog.views.run_report import RunReporter
 from guarantee_email_agent.runlog.views.stored_report import WANTED_PERCENT
 from guarantee_email_agent.utils.terminal import Terminal, TextStream
 from guarantee_email_agent.utils.text import printable
