@@ -408,7 +408,8 @@ class NumberReader:
         phrases = lexicon.meanings.words_of_phrases(words)
         before = set(range(start, given[0].first)).difference(phrases)
         last = given[0].first - 1
-        if words.gaps[last + 1].startswith(".") and (last == 0 or words.starts_line(last)):
+        is_label = last + 1 in self._label_ends and words.gaps[last + 1].startswith(".")
+        if is_label and (last == 0 or words.starts_line(last)):
             before.discard(last)  # the "No." of "No. 4711 0815"
         return (
             "?" in words.text[words.starts[start] : words.starts[given[0].first]]
