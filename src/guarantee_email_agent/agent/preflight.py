@@ -49,7 +49,7 @@ from guarantee_email_agent.utils.errors import (
     IntegrationError,
     LLMError,
 )
-from guarantee_email_agent.utils.logging import open_log_file
+from guarantee_email_agent.utils.log_file import open_log_file
 from guarantee_email_agent.utils.terminal import Terminal, TextStream
 from guarantee_email_agent.utils.text import printable
 

@@ -1,4 +1,4 @@
-"""Logging for people and for collectors: one line an event, whatever a stranger wrote into it; and the log file."""
+"""Logging for people and for collectors: one line an event, whatever a stranger wrote into it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import io
 import logging
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
-from logging.handlers import WatchedFileHandler
 from pathlib import Path
 from typing import Any, Final
 
-from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable, visible
 
 ROOT = "guarantee_email_agent"
@@ -80,7 +78,7 @@ def configure_logging(
     console_level = "DEBUG" if level == "DEBUG" else console_level
     handlers = list(_console(console_level, split_console))
     if file is not None:
-        from guarantee_email_agent.utils.logging import open_log_file  # 10 ms that most commands save
+        from guarantee_email_agent.utils.log_file import open_log_file  # 10 ms that most commands save
 
         handlers.append(open_log_file(file))
         handlers[-1].setLevel(level)
@@ -114,39 +112,3 @@ def _console(level: str, split: bool) -> Iterator[logging.Handler]:
         yield results
         errors.setLevel(max(errors.level, logging.WARNING))
     yield errors
-
-
-class LogFile(WatchedFileHandler):
-    """Goes on in a new file where somebody moved the old one away, as `logrotate` does.
-
-    Reports once, on stderr, that it cannot be written; a log must neither end a run nor fall silent unseen.
-    """
-
-    _is_reported = False
-
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802 - as logging has it
-        if not self._is_reported:
-            self._is_reported = True
-            reason = getattr(sys.exception(), "strerror", None) or "unknown reason"
-            sys.stderr.write(f"logging.file: cannot write {self.baseFilename} ({reason}); the run goes on without it\n")
-
-    def emit(self, record: logging.LogRecord) -> None:
-        try:
-            super().emit(record)
-        except OSError:  # reopening is outside the library's own handling
-            self.handleError(record)
-
-    def close(self) -> None:
-        with suppress(OSError):  # what could not be written cannot be written now
-            super().close()
-
-
-def open_log_file(file: Path) -> LogFile:
-    """Makes the file where it is missing. Raises ConfigurationError for one that cannot be written."""
-    try:
-        return LogFile(file, encoding="utf-8")
-    except OSError as error:
-        raise ConfigurationError(
-            f"logging.file: cannot write {file} ({error.strerror}). Name a file in a folder that can be written",
-            "config_log_file",
-        ) from None
