@@ -28,6 +28,7 @@ def test_a_text_of_some_length_has_a_language(text: str, code: str) -> None:
         "ok",
         "KT-77120-9",
         "SN 4711",
+        "KT-77120-9, 50 Ω",
         "\x00\x01\ud800",
         "\U0010ffff" * 40,
         "S/N: TR20-B-008812\n\nVG\nR. Achterfeld\nmobil 0151 00990",
@@ -35,3 +36,8 @@ def test_a_text_of_some_length_has_a_language(text: str, code: str) -> None:
 )
 def test_what_is_too_short_to_tell_has_none(text: str) -> None:
     assert read_language(text) == Language(None, 0)
+
+
+@pytest.mark.parametrize("text", ["Kettle\n\nЧайник сломался", "S/N KT-77120-9 壊れました、保証は"])
+def test_what_is_mostly_of_another_script_is_in_some_language(text: str) -> None:
+    assert read_language(text).code is not None

@@ -12,12 +12,15 @@ from guarantee_email_agent.utils.text import has_letters
 MAX_CHARS: Final = 5_000
 MIN_LETTERS: Final = 20
 MIN_WORDS: Final = 4
+MIN_LETTERS_OF_SCRIPT: Final = 4
+UNDETERMINED: Final = "und"  # ISO 639-2: of another script, and nobody knows which
 _WORD: Final = re.compile(r"\b[^\W\d_]{2,}\b")
-LAST_LATIN: Final = "\u024f"
+_LETTER: Final = re.compile(r"[^\W\d_]")
+_NOT_LATIN: Final = re.compile(r"[^\W\d_\u0000-\u024f]")
 
 
 class Language(NamedTuple):
-    """code: ISO 639-1; None for a text too short, or too mixed, to tell. certainty: percent of the text's letters."""
+    """code: ISO 639-1, or `und`; None for a text too short, or too mixed, to tell. certainty: percent of its letters."""
 
     code: str | None
     certainty: int
@@ -39,9 +42,8 @@ def read_language(text: str) -> Language:
     _, code, certainty, _ = found[0]
     # A word or two, or a name, may belong to many languages of the Latin script; in other scripts it does not.
     is_enough = has_letters(text, MIN_LETTERS) and any(islice(_WORD.finditer(text, 0, MAX_CHARS), MIN_WORDS - 1, None))
-    is_enough = is_enough or any(map(_is_of_other_script, text))
-    return Language(code, certainty) if is_reliable and is_enough and code != "un" else Language(None, 0)
-
-
-def _is_of_other_script(sign: str) -> bool:
-    return sign > LAST_LATIN and sign.isalpha()
+    if is_reliable and code != "un" and (is_enough or _NOT_LATIN.search(text, 0, MAX_CHARS)):
+        return Language(code, certainty)
+    others = len(_NOT_LATIN.findall(text, 0, MAX_CHARS))
+    is_other_script = others >= MIN_LETTERS_OF_SCRIPT and 2 * others > len(_LETTER.findall(text, 0, MAX_CHARS))
+    return Language(UNDETERMINED if is_other_script else None, 0)
