@@ -20,7 +20,7 @@ _NOT_LATIN: Final = re.compile(r"[^\W\d_\u0000-\u024f]")
 
 
 class Language(NamedTuple):
-    """code: ISO 639-1, or `und`; None for a text too short, or too mixed, to tell. certainty: percent of its letters."""
+    """code: ISO 639-1, or `und`; None for a text too short or too mixed to tell. certainty: percent of its letters."""
 
     code: str | None
     certainty: int
