@@ -12,7 +12,7 @@ from typing import Final
 from guarantee_email_agent.email.conversation import text_fingerprint
 from guarantee_email_agent.email.identity import admission_key, copy_key
 from guarantee_email_agent.email.no_reply import has_unclear_recipient, maybe_automatic
-from guarantee_email_agent.email.parsing.email import HEADER_DAMAGES, Email
+from guarantee_email_agent.email.parsing.email import HEADER_DAMAGES
 from guarantee_email_agent.email.parsing.parse import parse_date
 from guarantee_email_agent.email.processor_models import AnswerPolicy, IncomingMail
 from guarantee_email_agent.email.recipient import reply_recipient
@@ -29,7 +29,6 @@ from guarantee_email_agent.instructions.hand_over_lexicon import (
 )
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.look_up import LookUp
-from guarantee_email_agent.instructions.phrases import tokenize
 from guarantee_email_agent.reading.language import read_language
 from guarantee_email_agent.services.look_up_answer import LookUpAnswer, possible_dates
 from guarantee_email_agent.services.ports import Admission, ReplyHistory, Thread
@@ -38,7 +37,6 @@ _ENCRYPTED_TYPES: Final = frozenset(
     {"multipart/encrypted", "application/pgp-encrypted", "application/pkcs7-mime", "application/x-pkcs7-mime"}
     | {"application/x-microsoft-rpmsg-message"}
 )
-MAX_WORDS_OF_SHORT: Final = 8
 _ENCRYPTED_FILES: Final = (".p7m", ".rpmsg", "encrypted.asc")
 
 
@@ -61,12 +59,12 @@ async def hand_over_reasons(
     if thread is None and words is None and not any(map(str.isdigit, email.new_text)):
         text = f"{email.subject}\n\n{email.new_text}\n\n{email.quoted_text}"
     language = read_language(text).code
-    is_served = language in (None, *instructions.languages) or (thread is not None and _is_known(email, instructions))
+    foreign = () if language in (None, *instructions.languages) else (LANGUAGE,)
     # Whom a form means is said by its Reply-To alone, which an unproved one may have made up.
     recipient = reply_recipient(email, policy.trusted_forms)
     is_form = recipient != email.sender
     found = instructions.hand_over.find(text, in_conversation=thread is not None)
-    if reasons := (*found, *(() if is_served else (LANGUAGE,)), *_doubts(mail, recipient, policy)):
+    if reasons := (*found, *foreign, *_doubts(mail, recipient, policy)):
         return reasons
     if thread is not None and (thread.follow_ups or asked_for(thread, instructions) is None):
         return (FOLLOW_UP,)
@@ -83,18 +81,6 @@ async def hand_over_reasons(
         )
     )
     return (COPY if limit == "copy" else f"limit-{limit}",) if limit else ()
-
-
-def _is_known(email: Email, instructions: Instructions) -> bool:
-    """Whether half of a few words are in the lexicon: in "SERIENNR. TP 660-1294, DANKE" a detector hears Norwegian."""
-    words, lexicon = tokenize(email.new_text), instructions.lexicon
-    known = lexicon.meanings.known_words(words)
-    is_known = [
-        index in known or word in lexicon.stop_words
-        for index, word in enumerate(words.folded)
-        if len(word) > 1 and word.isalpha()
-    ]
-    return len(is_known) <= MAX_WORDS_OF_SHORT and 2 * sum(is_known) >= len(is_known)
 
 
 def _doubts(mail: IncomingMail, recipient: str | None, policy: AnswerPolicy) -> Iterator[str]:
