@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from guarantee_email_agent.config.built_in_files import built_in_path
-from guarantee_email_agent.eval.models import EvalTestCase, PreviousReply
+from guarantee_email_agent.eval.models import EvalEmail, EvalTestCase, PreviousReply
 from guarantee_email_agent.eval.tool_mocks import (
     MALFORMED_ANSWER,
     RefusedCallError,
@@ -37,7 +38,7 @@ from guarantee_email_agent.utils.errors import IntegrationError
 
 _RETRYABLE_FAILURES = frozenset({"timeout", "unavailable"})
 ARRIVED_AT = 0.0
-"""When the mail of a scenario arrives, on the clock of its `previous_reply`."""
+"""When a mail arrives of which nobody says it, on the clock of its `previous_reply`."""
 
 
 def build_raw_email(test_case: EvalTestCase) -> dict[str, Any]:
@@ -57,6 +58,15 @@ def build_raw_email(test_case: EvalTestCase) -> dict[str, Any]:
     if email.attachments:
         raw["attachments"] = list(email.attachments)
     return raw
+
+
+def arrival_of(email: EvalEmail) -> float:
+    """When the mailbox takes the scenario's mail, in seconds since 1970; in UTC where no zone is written."""
+    try:
+        moment = datetime.fromisoformat(email.received)
+    except ValueError:
+        return ARRIVED_AT
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def send_email_arguments(reply: Reply) -> dict[str, Any]:
@@ -233,8 +243,9 @@ class MockTicketingClient(_MockService):
 class MockReplyHistory:
     """Knows the one reply that the scenario's `previous_reply` tells of, and forbids nothing. A ReplyHistory."""
 
-    def __init__(self, previous: PreviousReply) -> None:
-        self._previous = previous
+    def __init__(self, previous: PreviousReply, arrived_at: float = ARRIVED_AT) -> None:
+        """arrived_at: when the mail comes that answers it, in seconds since 1970."""
+        self._previous, self._arrived_at = previous, arrived_at
 
     async def find_thread(self, reply_message_ids: Sequence[str]) -> Thread | None:
         reply = self._previous
@@ -244,7 +255,7 @@ class MockReplyHistory:
             key="previous",
             scenario=reply.scenario,
             ticket_id=reply.ticket_id,
-            replied_at=ARRIVED_AT - reply.seconds_before,
+            replied_at=self._arrived_at - reply.seconds_before,
             replies=1 + reply.follow_ups,
             follow_ups=reply.follow_ups,
             reply_message_id=reply.message_id,

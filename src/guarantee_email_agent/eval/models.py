@@ -193,7 +193,9 @@ class PreviousReply:
     message_id: str = field(metadata={"doc": "Its Message-ID, with angle brackets.", "check": not_blank})
     scenario: str = field(metadata={"doc": "The scenario of the mail that it answered.", "check": not_blank})
     ticket_id: str | None = setting(None, "The ticket that was opened with it.")
-    seconds_before: float = number(3600.0, "How long before this mail it was sent, in seconds.", minimum=0)
+    seconds_before: float = number(
+        3600.0, "How long before this mail it was sent, in seconds; less than 0 where clocks differ.", minimum=-86_400
+    )
     follow_ups: int = number(0, "Mails that the customer has written since, before this one.", minimum=0)
 
 

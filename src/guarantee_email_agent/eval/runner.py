@@ -35,12 +35,12 @@ from guarantee_email_agent.eval.checks import (
     unobservable_output,
 )
 from guarantee_email_agent.eval.mocks import (
-    ARRIVED_AT,
     Captured,
     MockedServices,
     MockLookUpClient,
     MockReplyHistory,
     Mocks,
+    arrival_of,
     build_raw_email,
 )
 from guarantee_email_agent.eval.models import (
@@ -256,14 +256,14 @@ class EvalRunner:
         """One mail: what the agent says came of it, what the mocks captured, and what was judged."""
         started = clock.monotonic()
         previous = test_case.input.previous_reply
-        history = None if previous is None else MockReplyHistory(previous)
+        arrived_at = arrival_of(test_case.input.email)
+        history = None if previous is None else MockReplyHistory(previous, arrived_at)
         processor = self.create_processor(services, clock, self._policy_for(test_case), history)
         if (settings := test_case.input.agent) is not None and settings.serial_format is not None:
             processor = replace(processor, instructions=_WithFormat(self._instructions, settings.serial_format))
-        arrival: dict[str, Any] = {} if previous is None else {"arrived_at": ARRIVED_AT}
         raw_email = test_case.input.email.raw or build_raw_email(test_case)
         with counted_waits() as held_back:
-            report = await processor.process_email(raw_email, **arrival)
+            report = await processor.process_email(raw_email, arrived_at)
         elapsed_ms = round((clock.monotonic() - started - held_back.seconds) * 1000)
         captured = mocks.captured
         actual = observed_output(captured, report) | {"processing_time_ms": elapsed_ms}
