@@ -25,9 +25,6 @@ MAX_DOUBT: Final = 100
 WEIGHT_OF_QUESTION: Final = 3
 """What a phrase of the warranty weighs that asks for it, and does not only name a device."""
 
-LENIENCE_OF_ANSWER: Final = 30
-"""Taken off the likeness to mails for a person: of 130 answers of other hands, it hands over two in place of eight."""
-
 MAX_WORDS: Final = 5_000
 MAX_WORDS_OF_NAME: Final = 4
 MIN_LENGTH: Final = 3
@@ -80,8 +77,7 @@ def measure_doubt(
 
 def measure_doubt_of_answer(text: str) -> Doubt:
     """That of a text which is essentially the number asked for: the words beside it were judged with it."""
-    percent, sentence = measure_resemblance(tokenize(text), is_answer=True)
-    return Doubt(max(0, percent - LENIENCE_OF_ANSWER), sentence)
+    return Doubt(*measure_resemblance(tokenize(text), is_answer=True))
 
 
 def _evidence(words: TokenizedText, lexicon: Lexicon) -> tuple[bool, bool, bool]:

@@ -45,9 +45,10 @@ MAX_STOP_WORDS_OF_CONTACT: Final = 3
 MAX_PARTS_OF_LINE: Final = 6
 MAX_WORDS_TO_ANNOUNCED: Final = 2
 MAX_WORDS_OF_FIELD: Final = 4
+MAX_WORDS_TO_OTHER_LABEL: Final = 15
 MAX_WORDS_OF_GREETING: Final = 6
 MAX_NUMBERS_OF_COMBINED: Final = 4
-MOST_OF_ANSWER: Final = (50, 3)
+MOST_OF_ANSWER: Final = (60, 4)
 """So many words may stand beside the number in an answer, and so many of them be known to nobody: a name, a place."""
 MOST_BESIDE_DISTINCTIVE: Final = (80, 12)
 """The same beside a number of letters and digits: of 926 answers by other hands, none was read wrongly by it."""
@@ -453,7 +454,14 @@ class NumberReader:
         is_line = not number.first or "\n" in before or before.strip() == ":"  # "next to its feet: KT-77120-9"
         ends_line = end == len(words.folded) or "\n" in words.gaps[end]
         is_said = ends_phrase(words, end) and self._label_reader.is_all_of_clause(number)
-        return ((is_line and ends_line) or is_said) and BARE_NUMBER.fullmatch(number.text) is not None
+        is_bare = BARE_NUMBER.fullmatch(number.text) is not None or (is_said and self._stands_on_plate(number))
+        return ((is_line and ends_line) or is_said) and is_bare
+
+    def _stands_on_plate(self, number: NumberToken) -> bool:
+        """Whether the sentence says before a number where it stands: "on the sticker, next to a screw, it says 4711"."""
+        first, _ = self._sentence_around(number.first)
+        found = self._lexicon.labels.find(self._words)
+        return any(first <= match.first < number.first and match.payload == "plate" for match in found)
 
     def _rivals(self, numbers: Sequence[NumberToken], alone: NumberToken) -> bool:
         """Whether another number may as well be the one."""
@@ -472,9 +480,9 @@ class NumberReader:
         """
         first, _ = self._sentence_around(number.first)
         claimed = [each.first for each in self._numbers if each.first < number.first and each.first in self._reasons]
-        last = max(claimed, default=first - 1)
+        nearest = max(first, max(claimed, default=first - 1) + 1, number.first - MAX_WORDS_TO_OTHER_LABEL)
         return any(
-            max(first, last + 1) <= label.first < number.first and label.claim == "other"
+            nearest <= label.first < number.first and label.claim == "other"
             for label in self._labels.values()
         )
 
