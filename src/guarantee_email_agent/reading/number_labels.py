@@ -346,6 +346,8 @@ class LabelReader:
         words, index, linked = self._words, label.first, False
         # "Toaster TS90018, serial number"
         is_last = label.end == len(words.folded) or "\n" in words.gaps[label.end]
+        if label.claim == "other" and not is_last and "(" in words.gaps[index] and ")" not in words.gaps[label.end]:
+            return None  # "4711-A (model Aroma)"
         for _ in range(MAX_WORDS_BEFORE_LABEL):
             gap = words.gaps[index]
             if index == 0 or "\n" in gap or words.starts_sentence[index]:

@@ -46,6 +46,7 @@ MAX_PARTS_OF_LINE: Final = 6
 MAX_WORDS_TO_ANNOUNCED: Final = 2
 MAX_WORDS_OF_FIELD: Final = 4
 MAX_WORDS_TO_OTHER_LABEL: Final = 15
+MIN_LENGTH_OF_SAID: Final = 7
 MAX_WORDS_OF_GREETING: Final = 6
 MAX_NUMBERS_OF_COMBINED: Final = 4
 MOST_OF_ANSWER: Final = (60, 4)
@@ -208,9 +209,14 @@ class NumberReader:
 
     def _may_be_labelled(self, number: NumberToken) -> bool:
         """Whether a number may stand behind a label of ours; one of which a part was not read may."""
-        if number.first in self._reasons or self._lexicon.never.fullmatch(number.text):
+        if number.first in self._reasons or self._lexicon.never.fullmatch(number.text) or self._is_measure(number):
             return False
         return not (number.is_read and number.is_plain) or bool(self._lexicon.labelled.fullmatch(number.text))
+
+    def _is_measure(self, number: NumberToken) -> bool:
+        """Whether a unit stands behind a number: "220-240 V"."""
+        unit = self._words.folded[number.end].upper() if number.end < len(self._words.folded) else ""
+        return self._lexicon.never.fullmatch(f"{number.text}{unit}") is not None
 
     def _drop_claimed(self) -> None:
         """Numbers that another label claims are out of the question."""
@@ -453,9 +459,19 @@ class NumberReader:
         before = words.gaps[number.first]
         is_line = not number.first or "\n" in before or before.strip() == ":"  # "next to its feet: KT-77120-9"
         ends_line = end == len(words.folded) or "\n" in words.gaps[end]
-        is_said = ends_phrase(words, end) and self._label_reader.is_all_of_clause(number)
-        is_bare = BARE_NUMBER.fullmatch(number.text) is not None or (is_said and self._stands_on_plate(number))
+        is_said = self._ends_clause(end) and self._label_reader.is_all_of_clause(number)
+        is_prefix = number.first > 0 and words.text_of(number.first - 1, number.first).isupper()  # "here: AS 4471/22"
+        is_long = not is_prefix and (len(number.text) >= MIN_LENGTH_OF_SAID or self._stands_on_plate(number))
+        is_bare = BARE_NUMBER.fullmatch(number.text) is not None or (is_said and is_long)
         return ((is_line and ends_line) or is_said) and is_bare
+
+    def _ends_clause(self, end: int) -> bool:
+        """Whether a clause ends behind words[:end], or another begins there: "it is 4711-A and I checked it"."""
+        words, lexicon = self._words, self._lexicon
+        if ends_phrase(words, end):
+            return True
+        joined = words.folded[end : end + 2]
+        return len(joined) > 1 and joined[0] in lexicon.joiners and joined[1] in lexicon.stop_words
 
     def _stands_on_plate(self, number: NumberToken) -> bool:
         """Whether the sentence says before a number where it stands: "on the sticker, next to a screw, it says 4711"."""
@@ -529,13 +545,10 @@ class NumberReader:
         is_long = len(number_key(number.text)) >= MIN_LENGTH_BEFORE_LABEL
         if number.text.isdigit() and len(number.text) >= MIN_DIGITS_OF_ARTICLE:
             return False
-        is_measure = number.end < len(self._words.folded) and self._lexicon.never.fullmatch(
-            f"{number.text}{self._words.folded[number.end].upper()}"
-        )
         # "It is 6610-882-41": what a phone's number looks like may be one by chance.
         is_announced = self._label_reader.follows_link_word(number.first)
         is_other = self._is_known_otherwise(number) if is_announced else self._has_standard_form(number)
-        return is_long and number.is_usable and not is_measure and self._may_be_labelled(number) and not is_other
+        return is_long and number.is_usable and self._may_be_labelled(number) and not is_other
 
     def _words_touching(self, number: NumberToken) -> Iterator[int]:
         words = self._words
