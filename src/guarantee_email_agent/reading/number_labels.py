@@ -380,7 +380,11 @@ def find_labels(words: TokenizedText, lexicon: Lexicon) -> list[PhraseMatch[Labe
     "The number on the sticker" does, and "underneath it says: 4711-A"; "the number on the back of a receipt" does not.
     So does a bare "no. KT-77120-9", unless it may be the number of something else.
     """
-    found, labels = lexicon.labels.find(words)[:MAX_LABELS], list[PhraseMatch[LabelKind]]()
+    helped = [match for match in lexicon.other_owners.find(words) if match.payload]  # "he read it with his phone:"
+    found, labels = list[PhraseMatch[LabelKind]](), list[PhraseMatch[LabelKind]]()
+    for match in lexicon.labels.find(words)[:MAX_LABELS]:
+        if not any(help.first <= match.first and match.end <= help.end for help in helped):
+            found.append(match)
     number: PhraseMatch[LabelKind] | None = None
     is_possible = any(match.payload in ("number", "plate") for match in found)
     devices = _words_of_devices(words, lexicon) if is_possible else set[int]()

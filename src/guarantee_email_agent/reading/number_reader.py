@@ -416,7 +416,8 @@ class NumberReader:
         before = set(range(start, given[0].first)).difference(phrases)
         last = given[0].first - 1
         is_label = last + 1 in self._label_ends and words.gaps[last + 1].startswith(".")
-        if is_label and (last == 0 or words.starts_line(last)):
+        is_sign = last >= 0 and words.text_of(last, last + 1).endswith(("º", "°"))  # "nº 4711 0815"
+        if is_sign or (is_label and (last == 0 or words.starts_line(last))):
             before.discard(last)  # the "No." of "No. 4711 0815"
         return (
             "?" in words.text[words.starts[start] : words.starts[given[0].first]]
@@ -474,7 +475,7 @@ class NumberReader:
         return len(joined) > 1 and joined[0] in lexicon.joiners and joined[1] in lexicon.stop_words
 
     def _stands_on_plate(self, number: NumberToken) -> bool:
-        """Whether the sentence says before a number where it stands: "on the sticker, next to a screw, it says 4711"."""
+        """Whether the sentence says before a number where it stands: "on the sticker, next to a bolt it says 4711"."""
         first, _ = self._sentence_around(number.first)
         found = self._lexicon.labels.find(self._words)
         return any(first <= match.first < number.first and match.payload == "plate" for match in found)
@@ -497,10 +498,7 @@ class NumberReader:
         first, _ = self._sentence_around(number.first)
         claimed = [each.first for each in self._numbers if each.first < number.first and each.first in self._reasons]
         nearest = max(first, max(claimed, default=first - 1) + 1, number.first - MAX_WORDS_TO_OTHER_LABEL)
-        return any(
-            nearest <= label.first < number.first and label.claim == "other"
-            for label in self._labels.values()
-        )
+        return any(nearest <= label.first < number.first and label.claim == "other" for label in self._labels.values())
 
     def _contact_words(self, number: NumberToken) -> set[int]:
         """The words of paragraphs below a number that say how to reach its writer: a phone, an address."""

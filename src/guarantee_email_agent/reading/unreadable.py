@@ -50,8 +50,9 @@ _LONE_PLACEHOLDER: Final = re.compile(r"[0-9]x[0-9]")  # among capitals
 def find_doubts(words: TokenizedText, lexicon: Lexicon) -> list[PhraseMatch[bool]]:
     """What a text says of how much of its numbers could be read."""
     found = lexicon.unreadable.find(words)[:MAX_DOUBTS]
-    ends = (*words.folded, "")  # in "the last digit is a zero or an 8" nothing is clear
-    clear = [match for match in found if match.payload is None and ends[match.end] not in lexicon.alternatives]
+    # In "the last digit is a zero or an 8", and in "the last letter is a Q or an O", nothing is clear.
+    told = [match for match in found if match.payload is None]
+    clear = [each for each in told if lexicon.alternatives.isdisjoint(words.folded[each.end : each.end + 2])]
     said = (
         PhraseMatch(doubt.first, doubt.end, doubt.payload is not False)
         for doubt in found
