@@ -227,7 +227,9 @@ class LabelReader:
         letters = words.text_of(index, index + 1)
         if len(letters) > 1 and following.text[0].isalpha():
             return None  # the OK of "OK KT-77120-9"
-        return following._replace(first=index, text=letters + following.text)
+        before = words.text_of(index - 1, index) if index and words.gaps[index] == " " else ""
+        is_cut = len(letters) == len(before) == 1 and before.isupper()  # the T of "T S 9 0 1 K"
+        return following._replace(first=index, text=letters + following.text, is_read=following.is_read and not is_cut)
 
     def completed(self, number: NumberToken) -> NumberToken:
         """The number with the letters before a blank that may belong to it, and with all its groups."""

@@ -597,6 +597,8 @@ class NumberReader:
         words = self._words
         if words.starts_sentence[index] or not words.starts_line(index):
             return words.starts_sentence[index]
+        if index - 1 in self._text.number_of and words.text_of(index, index + 1).istitle():
+            return True  # "my number: 4711-A" and in the next line what the neighbour says
         is_field = index in self._labels or any(
             ":" in gap for gap in words.gaps[index + 1 : index + MAX_WORDS_OF_FIELD]
         )

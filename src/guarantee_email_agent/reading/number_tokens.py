@@ -26,6 +26,7 @@ MAX_LETTERS_OF_LABEL: Final = 2
 SHOUTED: Final = 40
 """Characters without a small letter."""
 MAX_GROUPS: Final = 8
+MAX_SPELLED: Final = 20
 MAX_PIECE_LENGTH: Final = 12
 MIN_LENGTH_ALONE: Final = 6
 MIN_DIGITS_OF_GROUPS: Final = 5
@@ -52,6 +53,7 @@ _MODEL: Final = re.compile(r"[A-Z]{1,4}-?[0-9]{2,4}")
 _GROUPED: Final = re.compile(
     r"[A-Z]{1,4}(?: [0-9][A-Z0-9]{0,4})+(?: [A-Z]{1,3})?"  # FD 9804 00231, CX 5519 02A
     r"|(?=[A-Z]{0,4}[0-9])[A-Z0-9]{1,5}(?: [0-9]{2,5})* [A-Z]{1,3}"  # 4C 7719 0033 X
+    r"|[A-Z](?: [A-Z]){1,5} [0-9](?: [A-Z0-9]){2,}"  # N M 4 0 2
     r"|(?=[0-9]{0,4}[A-Z])(?:(?=[A-Z]{0,4}[0-9])[A-Z0-9]{2,5}(?: |$)){3,}"  # 4C1 7719 0033
 )
 _ADDRESS: Final = re.compile(r"@|://|www\.")
@@ -134,7 +136,8 @@ def find_number_tokens(
         found.append(
             NumberToken(
                 *token[:3],
-                not is_unreadable(words, token.first, token.end, doubts, label_starts)
+                token.is_read
+                and not is_unreadable(words, token.first, token.end, doubts, label_starts)
                 and not is_torn(words, token.first, token.end, label_words),
                 token.is_whole,
                 token.text.isascii() and not _is_part(words, token.first, token.end),
@@ -209,6 +212,8 @@ class _Runs:
         self._spaced = spaced
         self._label_ends = {label.end: label for label in labels if label.payload == "serial"}
         self._label_words = {index for label in labels for index in range(label.first, label.end)}
+        long_labels = (label for label in labels if label.end - label.first > 1)
+        self._words_of_long_labels = {index for label in long_labels for index in range(label.first, label.end)}
         self._announced = set[str]()
         """Shapes of groups that a label made one number; the next of the same shape is one, too."""
 
@@ -229,7 +234,7 @@ class _Runs:
                 if token.first > position and words.gaps[token.first] == " ":
                     before = self._token_at(token.first - 1, position)
                     if self._is_group(before):
-                        run.insert(0, before)
+                        run = [*self._letters_before(before, position), before, token]
                 while (end := run[-1].end) < count and words.gaps[end] == " ":
                     following = self._token_at(end, end)
                     if not self._is_group(following):
@@ -237,6 +242,18 @@ class _Runs:
                     run.append(following)
             position = run[-1].end
             yield from self._numbers_of(run)
+
+    def _letters_before(self, token: NumberToken, position: int) -> list[NumberToken]:
+        """The N and the M of "N M B 4 0 2", where a letter stands alone."""
+        words, first = self._words, token.first
+        if len(token.text) > 1:
+            return []
+        while first > position and words.gaps[first] == " " and first - 1 not in self._words_of_long_labels:
+            written = words.text_of(first - 1, first)
+            if len(written) > 1 or not written.isupper():
+                break
+            first -= 1
+        return [NumberToken(each, each + 1, words.text_of(each, each + 1)) for each in range(first, token.first)]
 
     def _token_at(self, index: int, position: int) -> NumberToken:
         """The words around word `index`, from `position` on, that single joining characters hold together."""
@@ -292,14 +309,17 @@ class _Runs:
             end -= 1
         is_behind_sn = run[0].first > 0 and words.folded[run[0].first - 1] == "sn"
         # The longest reading counts: letters before and behind belong to the number where they can.
-        for start in range(max(first - 1, 0), first + 1):
+        is_spelled = first > 1 and all(len(group.text) == 1 for group in run[:first])
+        for start in range(0 if is_spelled else max(first - 1, 0), first + 1):
             for stop in range(min(end + 1, len(run)), end - 1, -1):
                 groups = [group.text.upper() for group in run[start:stop]]
                 is_counted = (
                     len(groups[-1]) == 1 and "".join(groups).isdigit() and not ends_phrase(words, run[stop - 1].end)
                 )
-                if 1 < len(groups) <= MAX_GROUPS and not is_counted and _are_one_number(groups, is_behind_sn):
-                    yield NumberToken(run[start].first, run[stop - 1].end, "".join(groups))
+                most = MAX_SPELLED if is_spelled else MAX_GROUPS
+                if 1 < len(groups) <= most and not is_counted and _are_one_number(groups, is_behind_sn):
+                    is_cut = start > 0 and len(run[start - 1].text) == 1  # the N of "N M 4 0 2"
+                    yield NumberToken(run[start].first, run[stop - 1].end, "".join(groups), is_read=not is_cut)
                     return
         groups = [group.text.upper() for group in run[first:end]]
         written = " ".join(map(shape, groups))
