@@ -385,7 +385,7 @@ def find_labels(words: TokenizedText, lexicon: Lexicon) -> list[PhraseMatch[Labe
     helped = [match for match in lexicon.other_owners.find(words) if match.payload]  # "he read it with his phone:"
     found, labels = list[PhraseMatch[LabelKind]](), list[PhraseMatch[LabelKind]]()
     for match in lexicon.labels.find(words)[:MAX_LABELS]:
-        if not any(help.first <= match.first and match.end <= help.end for help in helped):
+        if not any(each.first <= match.first and match.end <= each.end for each in helped):
             found.append(match)
     number: PhraseMatch[LabelKind] | None = None
     is_possible = any(match.payload in ("number", "plate") for match in found)
