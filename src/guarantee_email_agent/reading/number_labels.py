@@ -256,6 +256,9 @@ class LabelReader:
         words, before, gap = self._words, number.first - 1, self._words.gaps[number.first]
         if gap == "-" and self._lexicon.self_labelled.fullmatch(f"{words.text_of(before, number.first)}-{number.text}"):
             return True  # the SN of "SN-A 019-5562" may be its beginning
+        is_spelled = before >= 0 and gap == " " and len(words.folded[before]) == 1 == len(words.folded[number.first])
+        if is_spelled and words.folded[before] not in self._lexicon.stop_words | {"x"}:
+            return not self._is_in_label(before)  # the v of "v 2 0 4 4"
         if before < 0 or gap.strip(" ") not in (*_DASHES, "_", "/", ".") or self._is_in_label(before, "own"):
             return False
         return gap in _DASHES or (not self._is_in_label(before) and _is_capitals(words.text_of(before, before + 1)))
