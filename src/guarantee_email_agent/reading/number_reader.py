@@ -452,19 +452,25 @@ class NumberReader:
         return is_short and number.end not in self._text.numbers
 
     def _is_alone(self, number: NumberToken) -> bool:
-        """Whether a number that can hardly be a model's or a count fills a line, or what a colon leaves of one.
+        """Whether a number that can hardly be a model's or a count fills a line, a sentence, or what a colon leaves.
 
         Or it is all that its clause says: "its KT-77120-9, printed really small", not "the cable is CX-77120".
         """
         words, end = self._words, number.end
-        before = words.gaps[number.first]
-        is_line = not number.first or "\n" in before or before.strip() == ":"  # "next to its feet: KT-77120-9"
-        ends_line = end == len(words.folded) or "\n" in words.gaps[end]
+        before, ends = words.gaps[number.first], ends_phrase(words, end)
+        follows_colon = before.strip() == ":"  # "next to its feet: KT-77120-9"
+        is_line = not number.first or "\n" in before or follows_colon
+        is_sentence = self._starts_sentence(number) and ends and words.text[words.ends[end - 1] :][:1] in ("", ".", "!")
         is_said = self._ends_clause(end) and self._label_reader.is_all_of_clause(number)
         is_prefix = number.first > 0 and words.text_of(number.first - 1, number.first).isupper()  # "here: AS 4471/22"
         is_long = not is_prefix and (len(number.text) >= MIN_LENGTH_OF_SAID or self._stands_on_plate(number))
-        is_bare = BARE_NUMBER.fullmatch(number.text) is not None or (is_said and is_long)
-        return ((is_line and ends_line) or is_said) and is_bare
+        is_bare = BARE_NUMBER.fullmatch(number.text) is not None or (is_long and (is_said or follows_colon))
+        return ((is_line and ends) or is_sentence or is_said) and is_bare
+
+    def _starts_sentence(self, number: NumberToken) -> bool:
+        """Whether a number begins a sentence that answers no question, and stands behind no "No."."""
+        words, first = self._words, number.first
+        return words.starts_sentence[first] and "?" not in words.gaps[first] and first not in self._label_ends
 
     def _ends_clause(self, end: int) -> bool:
         """Whether a clause ends behind words[:end], or another begins there: "it is 4711-A and I checked it"."""
