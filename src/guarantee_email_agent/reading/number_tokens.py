@@ -437,6 +437,8 @@ def _goes_on_behind(words: TokenizedText, end: int, lexicon: Lexicon, numbers: M
         return True  # the E of "80 7714 / E"
     if gap == " " and len(words.folded[end - 1]) == len(word) == 1 and word != "x":
         return word not in lexicon.stop_words  # the K of "7 7 3 0 4 1 9 K thank you"
+    if gap == " " and len(word) == 1 and is_shouted(words, end) and not _ends_line(words, end + 1):
+        return word not in lexicon.stop_words | lexicon.joiners  # the X of "PL 0447 X STILL HUMS"
     is_joined = words.gaps[end + 1 : end + 2] in (["-"], ["/"], ["_"], ["."])
     if gap == " " and is_joined and is_prefix_word(words, end, lexicon):
         return True  # the RV-A of "1940 2218 RV-A"
