@@ -69,6 +69,11 @@ def arrival_of(email: EvalEmail) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
+def says_date(email: EvalEmail) -> bool:
+    """Whether the scenario's mail says when it was written, which may be long before it arrives."""
+    return email.raw is not None or any(name.lower() == "date" for name in email.headers)
+
+
 def send_email_arguments(reply: Reply) -> dict[str, Any]:
     """The reply as `MockGmailClient.send_email` takes and captures it; absent ids are None."""
     return {

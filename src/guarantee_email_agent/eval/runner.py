@@ -42,6 +42,7 @@ from guarantee_email_agent.eval.mocks import (
     Mocks,
     arrival_of,
     build_raw_email,
+    says_date,
 )
 from guarantee_email_agent.eval.models import (
     EvalEmail,
@@ -258,12 +259,16 @@ class EvalRunner:
         previous = test_case.input.previous_reply
         arrived_at = arrival_of(test_case.input.email)
         history = None if previous is None else MockReplyHistory(previous, arrived_at)
+        # Somebody's own agent may take nothing but the mail.
+        arrival: dict[str, Any] = (
+            {"arrived_at": arrived_at} if previous is not None or says_date(test_case.input.email) else {}
+        )
         processor = self.create_processor(services, clock, self._policy_for(test_case), history)
         if (settings := test_case.input.agent) is not None and settings.serial_format is not None:
             processor = replace(processor, instructions=_WithFormat(self._instructions, settings.serial_format))
         raw_email = test_case.input.email.raw or build_raw_email(test_case)
         with counted_waits() as held_back:
-            report = await processor.process_email(raw_email, arrived_at)
+            report = await processor.process_email(raw_email, **arrival)
         elapsed_ms = round((clock.monotonic() - started - held_back.seconds) * 1000)
         captured = mocks.captured
         actual = observed_output(captured, report) | {"processing_time_ms": elapsed_ms}
