@@ -238,7 +238,16 @@ class LabelReader:
         # The 1940 of "1940 2218-4" may be a year, or a group.
         is_group = before is not None and before.text.isdigit() and number.text[0].isdigit()
         is_cut = is_group and self._words.gaps[number.first] == " "
-        return number._replace(is_whole=False) if is_cut or self._is_joined_before(number) else number
+        is_cut = is_cut or self._is_joined_before(number) or self._follows_capital_link(number)
+        return number._replace(is_whole=False) if is_cut else number
+
+    def _follows_capital_link(self, number: NumberToken) -> bool:
+        """Whether a word like "as" stands before digits in capitals, though no others do: "AS 441 20 76"."""
+        words, before = self._words, number.first - 1
+        if before < 0 or words.gaps[number.first] != " " or not number.text[0].isdigit():
+            return False
+        is_capital = _is_capitals(words.text_of(before, before + 1)) and not is_shouted(words, before)
+        return is_capital and words.folded[before] in self._lexicon.links
 
     def _has_capitals_before(self, number: NumberToken) -> bool:
         """Whether a few capitals stand before a blank, of which it is open whether they belong to the number."""
