@@ -35,9 +35,6 @@ QuotationKey = Literal[
     "other header",  # further labels among them
     "form",  # labels of a web form's mail, which repeats header lines above what the customer typed
     "signatures",  # how a line starts that a phone or program adds by itself
-    "disclaimers",  # how a paragraph starts that a company adds
-    "closings",  # whole lines above a name: "kind regards"
-    "name joiners",  # small words within the name of an office or a company
     "framed signatures",  # or how it starts and ends: "von mein … gesendet"
     "reply prefixes",  # before the subject of an answer
     "forward prefixes",

@@ -461,24 +461,19 @@ class NumberReader:
         follows_colon = before.strip() == ":"  # "next to its feet: KT-77120-9"
         is_line = not number.first or "\n" in before or follows_colon
         is_sentence = self._starts_sentence(number) and ends and words.text[words.ends[end - 1] :][:1] in ("", ".", "!")
-        is_said = self._ends_clause(end) and self._label_reader.is_all_of_clause(number)
+        is_said = ends and self._label_reader.is_all_of_clause(number)
         is_prefix = number.first > 0 and words.text_of(number.first - 1, number.first).isupper()  # "here: AS 4471/22"
-        is_long = not is_prefix and (len(number.text) >= MIN_LENGTH_OF_SAID or self._stands_on_plate(number))
-        is_bare = BARE_NUMBER.fullmatch(number.text) is not None or (is_long and (is_said or follows_colon))
-        return ((is_line and ends) or is_sentence or is_said) and is_bare
+        if not ((is_line and ends) or is_sentence or is_said):
+            return False
+        if BARE_NUMBER.fullmatch(number.text):
+            return True
+        is_long = len(number.text) >= MIN_LENGTH_OF_SAID or self._stands_on_plate(number)
+        return is_long and not is_prefix and (is_said or follows_colon)
 
     def _starts_sentence(self, number: NumberToken) -> bool:
         """Whether a number begins a sentence that answers no question, and stands behind no "No."."""
         words, first = self._words, number.first
         return words.starts_sentence[first] and "?" not in words.gaps[first] and first not in self._label_ends
-
-    def _ends_clause(self, end: int) -> bool:
-        """Whether a clause ends behind words[:end], or another begins there: "it is 4711-A and I checked it"."""
-        words, lexicon = self._words, self._lexicon
-        if ends_phrase(words, end):
-            return True
-        joined = words.folded[end : end + 2]
-        return len(joined) > 1 and joined[0] in lexicon.joiners and joined[1] in lexicon.stop_words
 
     def _stands_on_plate(self, number: NumberToken) -> bool:
         """Whether the sentence says before a number where it stands: "on the sticker, next to a bolt it says 4711"."""
@@ -603,8 +598,6 @@ class NumberReader:
         words = self._words
         if words.starts_sentence[index] or not words.starts_line(index):
             return words.starts_sentence[index]
-        if index - 1 in self._text.number_of and words.text_of(index, index + 1).istitle():
-            return True  # "my number: 4711-A" and in the next line what the neighbour says
         is_field = index in self._labels or any(
             ":" in gap for gap in words.gaps[index + 1 : index + MAX_WORDS_OF_FIELD]
         )

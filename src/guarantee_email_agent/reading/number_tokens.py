@@ -244,11 +244,12 @@ class _Runs:
             yield from self._numbers_of(run)
 
     def _letters_before(self, token: NumberToken, position: int) -> list[NumberToken]:
-        """The N and the M of "N M B 4 0 2", where a letter stands alone."""
+        """The letters before the last one of "N M B 4 0 2", each alone: at most as many as a number may have."""
         words, first = self._words, token.first
         if len(token.text) > 1:
             return []
-        while first > position and words.gaps[first] == " " and first - 1 not in self._words_of_long_labels:
+        least = max(position, first - MAX_SPELLED)
+        while first > least and words.gaps[first] == " " and first - 1 not in self._words_of_long_labels:
             written = words.text_of(first - 1, first)
             if len(written) > 1 or not written.isupper():
                 break
@@ -436,7 +437,8 @@ def _goes_on_behind(words: TokenizedText, end: int, lexicon: Lexicon, numbers: M
     if gap in _SPACED_JOINTS and len(word) == 1 and words.text_of(end, end + 1).isupper():
         return True  # the E of "80 7714 / E"
     if gap == " " and len(words.folded[end - 1]) == len(word) == 1 and word != "x":
-        return word not in lexicon.stop_words  # the K of "7 7 3 0 4 1 9 K thank you"
+        # the K of "7 7 3 0 4 1 9 K thank you"
+        return word not in lexicon.stop_words or words.text_of(end, end + 1).isupper()
     if gap == " " and len(word) == 1 and is_shouted(words, end) and not _ends_line(words, end + 1):
         return word not in lexicon.stop_words | lexicon.joiners  # the X of "PL 0447 X STILL HUMS"
     is_joined = words.gaps[end + 1 : end + 2] in (["-"], ["/"], ["_"], ["."])

@@ -9,8 +9,7 @@ Line by line, in linear time: what spans lines reaches at most eight ahead or fo
 - After a divider ("-----Original Message-----", "Begin forwarded message:") or a block of header lines (From, Sent, To,
   Subject, as Outlook writes them) everything to the end is quoted. The labels of a web form are no such block.
 - A signature starts at "-- " (RFC 3676 §4.3), also without the space, and ends at the next quotation; or it is a
-  program's own paragraph ("Sent from my iPhone"), or one that a company puts below its mails ("This message is
-  confidential"). It needs something new above it. So are lines of nothing but names below a closing ("Kind regards").
+  program's own paragraph ("Sent from my iPhone"). It needs something new above it.
 """
 
 from __future__ import annotations
@@ -41,11 +40,6 @@ _FRAMED_SIGNATURES = [tuple(phrase.split(" … ")) for phrase in phrases_of("fra
 # Their first words, so that one look-up decides most lines.
 _PROGRAM_SIGNATURE_WORDS = frozenset([signature.partition(" ")[0] for signature in _PROGRAM_SIGNATURES])
 
-_DISCLAIMERS = phrases_of("disclaimers")
-_DISCLAIMER_WORDS = frozenset([phrase.partition(" ")[0] for phrase in _DISCLAIMERS])
-_CLOSINGS = frozenset(phrases_of("closings"))
-_NAME_JOINERS = frozenset(phrases_of("name joiners"))
-
 _SEPARATORS = ("--", "\u2014")
 _RULE = "-_*="
 # As text and not compiled: few mails need them, and `re` keeps what it compiled.
@@ -56,9 +50,6 @@ _LINK = r"<https?://[^\s<>]*>"
 _HEADER_BLOCK_LINES = 8
 _MAX_PROGRAM_SIGNATURE_CHARS = 100
 _MAX_SIGNATURE_LINES = 12  # below a "--" without its space, which people also draw as a rule
-_MAX_GREETING_CHARS = 40
-_MAX_NAME_WORDS = 8
-_NO_NAME = r"[\d:;!?@/]|\bPS\b"
 _MAX_CLOSING_CHARS = 40  # of a line that only closes the bracket of an address, "> wrote:"
 
 
@@ -74,7 +65,6 @@ def label_spans(text: str) -> tuple[Span, ...]:
         return ()
     lines = text.split("\n")
     kinds, columns = _label_lines(lines)
-    _label_names(lines, kinds)
     if kinds.count("new") == len(kinds):  # almost every first mail
         return (Span("new", text),)
     pieces: list[tuple[SpanKind, str]] = []
@@ -118,31 +108,6 @@ def _label_lines(lines: list[str]) -> tuple[list[SpanKind], dict[int, int]]:
                 first_new = number
         kinds.append(current)
     return kinds, columns
-
-
-def _label_names(lines: list[str], kinds: list[SpanKind]) -> None:
-    """Make a signature of the lines below the last closing that name persons, offices and companies, and no more."""
-    closing = None
-    for number, line in enumerate(lines):
-        if kinds[number] == "new" and len(line) <= _MAX_GREETING_CHARS and _is_closing(line):
-            closing = number
-    if closing is None:
-        return
-    for number in range(closing + 1, min(closing + 1 + 2 * _MAX_SIGNATURE_LINES, len(lines))):
-        if kinds[number] == "new" and _is_name(lines[number]):
-            kinds[number] = "signature"
-
-
-def _is_closing(line: str) -> bool:
-    return line.strip(" \t,.!").lower() in _CLOSINGS
-
-
-def _is_name(line: str) -> bool:
-    """Whether the words of a line begin with a capital, but for joiners; a line in capitals may say anything."""
-    words = line.split()
-    if not 0 < len(words) <= _MAX_NAME_WORDS or line.isupper() or re.search(_NO_NAME, line):
-        return False
-    return all(not word[0].isalpha() or word[0].isupper() or word.lower() in _NAME_JOINERS for word in words)
 
 
 def _find_quotation(
@@ -260,11 +225,9 @@ def _header_kind(line: str) -> QuotationKey | None:
 def _starts_signature(lines: list[str], number: int, stripped: str) -> bool:
     if stripped in _SEPARATORS:
         return lines[number] == "-- " or _is_short_to_the_end(lines, number + 1)
-    folded = stripped.lower()
-    if folded.partition(" ")[0] in _DISCLAIMER_WORDS and folded.startswith(_DISCLAIMERS):
-        return True
     if len(stripped) > _MAX_PROGRAM_SIGNATURE_CHARS:
         return False
+    folded = stripped.lower()
     if folded.partition(" ")[0] not in _PROGRAM_SIGNATURE_WORDS or not folded.startswith(_PROGRAM_SIGNATURES):
         return False
     for start, end in _FRAMED_SIGNATURES:

@@ -120,9 +120,8 @@ def _names(text: str, email: Email) -> Iterator[str]:
         yield from (match[1] for match in pattern.finditer(text))
     yield from (match[1] or match[2] for match in _QUOTED_AUTHOR.finditer(text))
     yield from _addressees(text.splitlines())
-    written = "".join([span.text for span in email.spans if span.kind != "quoted"])
-    for part in (written, *(span.text for span in email.spans if span.kind == "quoted")):
-        yield from _signed(part.splitlines())
+    for span in email.spans:
+        yield from _signed(span.text.splitlines())
     yield from _of_local_parts(text)
 
 
