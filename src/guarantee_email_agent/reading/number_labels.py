@@ -360,8 +360,9 @@ class LabelReader:
         words, index, linked = self._words, label.first, False
         # "Toaster TS90018, serial number"
         is_last = label.end == len(words.folded) or "\n" in words.gaps[label.end]
-        if label.claim == "other" and not is_last and "(" in words.gaps[index] and ")" not in words.gaps[label.end]:
-            return None  # "4711-A (model Aroma)"
+        has_name = not is_last and words.gaps[label.end] == " " and words.text_of(label.end, label.end + 1)[0].isupper()
+        if label.claim == "other" and "(" in words.gaps[index] and has_name:
+            return None  # "4711-A (model Aroma)", not "4711-A (order number of yours)"
         for _ in range(MAX_WORDS_BEFORE_LABEL):
             gap = words.gaps[index]
             if index == 0 or "\n" in gap or words.starts_sentence[index]:
@@ -394,7 +395,11 @@ def find_labels(words: TokenizedText, lexicon: Lexicon) -> list[PhraseMatch[Labe
     "The number on the sticker" does, and "underneath it says: 4711-A"; "the number on the back of a receipt" does not.
     So does a bare "no. KT-77120-9", unless it may be the number of something else.
     """
-    helped = [match for match in lexicon.other_owners.find(words) if match.payload]  # "he read it with his phone:"
+    # "he read it with his phone: 4711-A", not "call me with my phone 4711"
+    digits_follow = {
+        index for index, word in enumerate(words.folded) if _DIGIT.search(word) and ":" not in words.gaps[index]
+    }
+    helped = [match for match in lexicon.other_owners.find(words) if match.payload and match.end not in digits_follow]
     found, labels = list[PhraseMatch[LabelKind]](), list[PhraseMatch[LabelKind]]()
     for match in lexicon.labels.find(words)[:MAX_LABELS]:
         if not any(each.first <= match.first and match.end <= each.end for each in helped):

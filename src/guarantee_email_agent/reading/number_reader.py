@@ -45,7 +45,6 @@ MAX_STOP_WORDS_OF_CONTACT: Final = 3
 MAX_PARTS_OF_LINE: Final = 6
 MAX_WORDS_TO_ANNOUNCED: Final = 2
 MAX_WORDS_OF_FIELD: Final = 4
-MAX_WORDS_TO_OTHER_LABEL: Final = 15
 MIN_LENGTH_OF_SAID: Final = 7
 MAX_WORDS_OF_GREETING: Final = 6
 MAX_NUMBERS_OF_COMBINED: Final = 4
@@ -196,6 +195,8 @@ class NumberReader:
         helps_in: dict[tuple[int, int], list[bool]] = {}
         for match in self._lexicon.other_owners.find(self._words)[:MAX_LABELS]:
             sentence = self._sentence_around(match.first)
+            if match.payload and any(each in self._text.number_of for each in range(sentence[0], match.first)):
+                continue  # "hers is NB-33301-7, she wrote it down for me"
             if not match.payload or sentence in helps_in:  # who helps is named first
                 helps_in.setdefault(sentence, []).append(match.payload)
         for (first, end), helps in helps_in.items():
@@ -417,7 +418,7 @@ class NumberReader:
         last = given[0].first - 1
         is_label = last + 1 in self._label_ends and words.gaps[last + 1].startswith(".")
         is_sign = last >= 0 and words.text_of(last, last + 1).endswith(("º", "°"))  # "nº 4711 0815"
-        if is_sign or (is_label and (last == 0 or words.starts_line(last))):
+        if (is_sign or is_label) and (last == 0 or words.starts_line(last)):
             before.discard(last)  # the "No." of "No. 4711 0815"
         return (
             "?" in words.text[words.starts[start] : words.starts[given[0].first]]
@@ -498,7 +499,7 @@ class NumberReader:
         """
         first, _ = self._sentence_around(number.first)
         claimed = [each.first for each in self._numbers if each.first < number.first and each.first in self._reasons]
-        nearest = max(first, max(claimed, default=first - 1) + 1, number.first - MAX_WORDS_TO_OTHER_LABEL)
+        nearest = max(first, max(claimed, default=first - 1) + 1)
         return any(nearest <= label.first < number.first and label.claim == "other" for label in self._labels.values())
 
     def _contact_words(self, number: NumberToken) -> set[int]:

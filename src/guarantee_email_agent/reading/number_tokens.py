@@ -43,7 +43,7 @@ MAX_LENGTH_OF_FORMAT: Final = 40
 _JOINING_CHARACTERS: Final = frozenset("-_/.")
 _UNIT_BEFORE: Final = frozenset("+$€£¥%@\\^~")
 _UNIT_AFTER: Final = frozenset("$€£¥%@°\\^")
-_YEAR: Final = re.compile(r"(?:19[89]|20[0-3])[0-9]")  # of a purchase
+_YEAR: Final = re.compile(r"(?:19[5-9]|20[0-3])[0-9]")  # of a purchase
 _DIGIT: Final = re.compile(r"[0-9]")
 _LETTER: Final = re.compile(r"[A-Z]")
 _BESIDE: Final = re.compile(r"[ ()/+.-]{1,4}")
@@ -439,11 +439,11 @@ def _goes_on_behind(words: TokenizedText, end: int, lexicon: Lexicon, numbers: M
     if gap == " " and len(words.folded[end - 1]) == len(word) == 1 and word != "x":
         # the K of "7 7 3 0 4 1 9 K thank you"
         return word not in lexicon.stop_words or words.text_of(end, end + 1).isupper()
-    if gap == " " and len(word) == 1 and is_shouted(words, end) and not _ends_line(words, end + 1):
-        return word not in lexicon.stop_words | lexicon.joiners  # the X of "PL 0447 X STILL HUMS"
     is_joined = words.gaps[end + 1 : end + 2] in (["-"], ["/"], ["_"], ["."])
     if gap == " " and is_joined and is_prefix_word(words, end, lexicon):
         return True  # the RV-A of "1940 2218 RV-A"
+    if gap == " " and len(word) == 1 and is_shouted(words, end) and not _ends_line(words, end + 1):
+        return word not in lexicon.stop_words | lexicon.joiners  # the X of "PL 0447 X STILL HUMS"
     written = words.text_of(max(end - 3, 0), end + 1)
     if written.endswith("x") and len(word) == 1 and _ends_line(words, end + 1) and not written.islower():
         return False  # a kiss
