@@ -38,7 +38,7 @@ from guarantee_email_agent.utils.errors import IntegrationError
 
 _RETRYABLE_FAILURES = frozenset({"timeout", "unavailable"})
 ARRIVED_AT = 0.0
-"""When a mail arrives of which nobody says it, on the clock of its `previous_reply`."""
+"""When an answer to a reply arrives of which nobody knows when: the zero of the clock of that `previous_reply`."""
 
 
 def build_raw_email(test_case: EvalTestCase) -> dict[str, Any]:
@@ -60,12 +60,15 @@ def build_raw_email(test_case: EvalTestCase) -> dict[str, Any]:
     return raw
 
 
-def arrival_of(email: EvalEmail) -> float:
-    """When the mailbox takes the scenario's mail, in seconds since 1970; in UTC where no zone is written."""
+def arrival_of(email: EvalEmail) -> float | None:
+    """When the mailbox takes the scenario's mail, in seconds since 1970; in UTC where no zone is written.
+
+    None where `received` is no time, as only a scenario made in Python may have it.
+    """
     try:
         moment = datetime.fromisoformat(email.received)
     except ValueError:
-        return ARRIVED_AT
+        return None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 

@@ -35,6 +35,7 @@ from guarantee_email_agent.eval.checks import (
     unobservable_output,
 )
 from guarantee_email_agent.eval.mocks import (
+    ARRIVED_AT,
     Captured,
     MockedServices,
     MockLookUpClient,
@@ -258,7 +259,10 @@ class EvalRunner:
         started = clock.monotonic()
         previous = test_case.input.previous_reply
         arrived_at = arrival_of(test_case.input.email)
-        history = None if previous is None else MockReplyHistory(previous, arrived_at)
+        history = None
+        if previous is not None:
+            arrived_at = ARRIVED_AT if arrived_at is None else arrived_at
+            history = MockReplyHistory(previous, arrived_at)
         # Somebody's own agent may take nothing but the mail.
         arrival: dict[str, Any] = (
             {"arrived_at": arrived_at} if previous is not None or says_date(test_case.input.email) else {}
