@@ -124,6 +124,8 @@ class LabelReader:
         self._text = text
         self._words, self._lexicon, self._labels, self._numbers, self._number_of = text
         self._denials = self._lexicon.denials_in(self._words)
+        numbers = (match for match in self._lexicon.labels.find(self._words) if match.payload == "number")
+        self._number_words = {index for match in numbers for index in range(match.first, match.end)}
         self._may_be_ours = may_be_ours
         self._tells = tells
 
@@ -222,14 +224,22 @@ class LabelReader:
         """The number whose letters stand before a blank: "KS 40-0071-8"."""
         words, following = self._words, self._numbers.get(index + 1)
         is_prefixed = following and words.gaps[index + 1] == " " and is_prefix_word(words, index, self._lexicon)
-        if following is None or not is_prefixed or index in self._labels:
+        is_label = index in self._labels or index in self._number_words
+        if following is None or not is_prefixed or is_label:
             return None
         letters = words.text_of(index, index + 1)
         if len(letters) > 1 and following.text[0].isalpha():
             return None  # the OK of "OK KT-77120-9"
         before = words.text_of(index - 1, index) if index and words.gaps[index] == " " else ""
         is_cut = len(letters) == len(before) == 1 and before.isupper()  # the T of "T S 9 0 1 K"
+        is_cut = is_cut or following.text[0].isalpha()  # the B of "plan B KT-77120-9"
+        is_cut = is_cut or (
+            (not index or words.starts_sentence[index]) and self._is_known(index)
+        )  # the OK of "OK 4471 0815 22"
         return following._replace(first=index, text=letters + following.text, is_read=following.is_read and not is_cut)
+
+    def _is_known(self, index: int) -> bool:
+        return index in self._lexicon.meanings.known_words(self._words)
 
     def completed(self, number: NumberToken) -> NumberToken:
         """The number with the letters before a blank that may belong to it, and with all its groups."""
@@ -265,12 +275,15 @@ class LabelReader:
         words, before, gap = self._words, number.first - 1, self._words.gaps[number.first]
         if gap == "-" and self._lexicon.self_labelled.fullmatch(f"{words.text_of(before, number.first)}-{number.text}"):
             return True  # the SN of "SN-A 019-5562" may be its beginning
-        is_spelled = before >= 0 and gap == " " and len(words.folded[before]) == 1 == len(words.folded[number.first])
+        is_beside = before >= 0 and gap in (" ", ". ")
+        is_spelled = is_beside and len(words.folded[before]) == 1 == len(words.folded[number.first])
         if is_spelled and words.folded[before] not in self._lexicon.stop_words | {"x"}:
             return not self._is_in_label(before)  # the v of "v 2 0 4 4"
         if before < 0 or gap.strip(" ") not in (*_DASHES, "_", "/", ".") or self._is_in_label(before, "own"):
             return False
-        return gap in _DASHES or (not self._is_in_label(before) and _is_capitals(words.text_of(before, before + 1)))
+        written = words.text_of(before, before + 1)
+        is_letters = _is_capitals(written) or (len(written) == 1 and written.isupper())  # the N of "N/M 4 0 2 8 8 1"
+        return gap in _DASHES or (not self._is_in_label(before) and is_letters)
 
     def _is_in_label(self, index: int, claim: Claim | None = None) -> bool:
         labels = self._labels.values()

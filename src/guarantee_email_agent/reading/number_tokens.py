@@ -18,7 +18,7 @@ from unicodedata import combining
 
 from guarantee_email_agent.instructions.lexicon import LabelKind, Lexicon
 from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedText
-from guarantee_email_agent.reading.unreadable import find_doubts, is_torn, is_unreadable
+from guarantee_email_agent.reading.unreadable import find_doubts, goes_on_in_words, is_torn, is_unreadable
 
 MAX_GROUP_LENGTH: Final = 5
 MAX_LETTERS_OF_GROUP: Final = 4
@@ -138,7 +138,8 @@ def find_number_tokens(
                 *token[:3],
                 token.is_read
                 and not is_unreadable(words, token.first, token.end, doubts, label_starts)
-                and not is_torn(words, token.first, token.end, label_words),
+                and not is_torn(words, token.first, token.end, label_words)
+                and not goes_on_in_words(words, token.end, lexicon),
                 token.is_whole,
                 token.text.isascii() and not _is_part(words, token.first, token.end),
                 beside,
@@ -212,6 +213,8 @@ class _Runs:
         self._spaced = spaced
         self._label_ends = {label.end: label for label in labels if label.payload == "serial"}
         self._label_words = {index for label in labels for index in range(label.first, label.end)}
+        numbers = (match for match in lexicon.labels.find(words) if match.payload == "number")
+        self._number_words = {index for match in numbers for index in range(match.first, match.end)}
         long_labels = (label for label in labels if label.end - label.first > 1)
         self._words_of_long_labels = {index for label in long_labels for index in range(label.first, label.end)}
         self._announced = set[str]()
@@ -284,6 +287,8 @@ class _Runs:
             return len(text) <= MAX_GROUP_LENGTH and (text.isdigit() or not lexicon.never.fullmatch(text))
         if len(text) > MAX_LETTERS_OF_GROUP or not text.isalpha() or not text.isupper():
             return False
+        if token.first in self._number_words:
+            return False  # the NR of "NR 4471 0815 22"
         if len(text) == 1 and ends_phrase(self._words, token.end):
             return True  # the Y of "7719 0034 Y.", which joins two words in Spanish
         if self._is_linked(token.first):

@@ -107,6 +107,23 @@ def _doubts_number(
     return is_before and not count_ends(doubt.first + 1, first)
 
 
+def goes_on_in_words(words: TokenizedText, end: int, lexicon: Lexicon) -> bool:
+    """Whether a sign or two follow in the sentence that may belong to words[:end]: "KT-77120 and a 9 at the end"."""
+    known = lexicon.stop_words | lexicon.joiners | lexicon.links
+    for index in range(end, min(end + MAX_WORDS_BETWEEN, len(words.folded))):
+        if words.starts_sentence[index] or words.starts_line(index):
+            return False
+        if index > end and _is_reading(words, index):
+            behind = slice(index + 1, index + 2)
+            gap = "".join(words.gaps[behind])
+            if gap == " ":  # the I of "KT-77120 is what I can read" is a word
+                return words.folded[index] not in lexicon.stop_words and known.issuperset(words.folded[behind])
+            return not gap or gap[0] == "\n" or gap.rstrip("\n") in (", ", ". ", "! ", "; ", ") ", ",", ".", "!")
+        if words.folded[index] not in known:
+            return False
+    return False
+
+
 def is_torn(words: TokenizedText, first: int, end: int, label_words: Collection[int]) -> bool:
     """Whether an odd sign, and no blank, joins the number words[first:end] to what may be a part: "KT-77120=9"."""
     before = first > 0 and first - 1 not in label_words and _may_be_joined(words, first, first - 1)
