@@ -223,16 +223,17 @@ def find_false_claim(
     if look_up is not None and (own_status := _find_own_status(text, look_up, situation.status)):
         return own_status
     # Nearly no reply holds any, and a pattern takes longer to compile than to ask for all of them.
-    possible = _possible_claims(" ".join(text.split()))
+    sentences = " ".join(text.split()).split(". ")
+    possible = [claim for sentence in sentences for claim in _possible_claims(sentence)]
     false = _false_claims(situation, coverage, look_ups) if possible else ()
     found = [claim for claim in possible if claim in false]
     return re.search("|".join(map(_pattern, found)), text) if found else None
 
 
-@lru_cache(maxsize=1024)  # most replies say the same in several situations
+@lru_cache(maxsize=1024)  # replies share most of their sentences
 def _possible_claims(text: str) -> tuple[str, ...]:
     """Those of which all letters stand in a text."""
-    return tuple([claim for claim, parts in _all_claims() if all(map(text.__contains__, parts))])
+    return tuple([claim for claim, parts in _all_claims() if parts[0] in text and all(map(text.__contains__, parts))])
 
 
 @cache
