@@ -54,7 +54,9 @@ HELP_ELEMENT: Final = "helpers"
 """What a neighbour does who only reads the number."""
 WITHDRAWAL_ELEMENT: Final = "withdrawals"
 READABLE_ELEMENT: Final = "readable-signs"
-OPTIONAL_ELEMENTS = (*PLATE_ELEMENTS, HELP_ELEMENT, WITHDRAWAL_ELEMENT, READABLE_ELEMENT)
+SPOKEN_ELEMENT: Final = "spoken-signs"
+"""Signs of a number in words, as who dictates one says them."""
+OPTIONAL_ELEMENTS = (*PLATE_ELEMENTS, HELP_ELEMENT, WITHDRAWAL_ELEMENT, READABLE_ELEMENT, SPOKEN_ELEMENT)
 CORRECTION_ELEMENTS: dict[str, CorrectionKind] = {
     "retractions": "next",
     "retractions-behind": "last",
@@ -134,6 +136,7 @@ class Lexicon:
     units: frozenset[str]
     stop_words: frozenset[str]
     greetings: frozenset[str]
+    spoken_signs: frozenset[str]
     labelled: re.Pattern[str]
     self_labelled: re.Pattern[str]
     unlabelled: re.Pattern[str]
@@ -247,7 +250,7 @@ def _build(elements: _Elements, other_labels: Sequence[str]) -> Lexicon:
             ),
             _parse_phrases(elements, "unsure-answers", {"unsure-answers": None}),
             _parse_phrases(elements, "other-owners", {"other-owners": False, HELP_ELEMENT: True}),
-            _parse_phrases(elements, None, dict.fromkeys((EXPLAINED_ELEMENT, *WORD_ELEMENTS))),
+            _parse_phrases(elements, None, dict.fromkeys((EXPLAINED_ELEMENT, SPOKEN_ELEMENT, *WORD_ELEMENTS))),
         )
     )
     return Lexicon(
@@ -268,6 +271,7 @@ def _build(elements: _Elements, other_labels: Sequence[str]) -> Lexicon:
         units=_parse_words(elements["units"]),
         stop_words=_parse_words(elements["empty-words"]),
         greetings=_parse_words(elements["greetings"]),
+        spoken_signs=_parse_words(elements[SPOKEN_ELEMENT]),
         labelled=_parse_patterns(elements["labelled-serial"]),
         self_labelled=_parse_patterns(elements["self-labelled-serial"]),
         unlabelled=_parse_patterns(elements["unlabelled-serial"]),

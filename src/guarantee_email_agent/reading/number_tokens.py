@@ -18,7 +18,13 @@ from unicodedata import combining
 
 from guarantee_email_agent.instructions.lexicon import LabelKind, Lexicon
 from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedText
-from guarantee_email_agent.reading.unreadable import find_doubts, goes_on_in_words, is_torn, is_unreadable
+from guarantee_email_agent.reading.unreadable import (
+    find_doubts,
+    goes_on_in_words,
+    is_torn,
+    is_unreadable,
+    touches_spoken_sign,
+)
 
 MAX_GROUP_LENGTH: Final = 5
 MAX_LETTERS_OF_GROUP: Final = 4
@@ -139,7 +145,8 @@ def find_number_tokens(
                 token.is_read
                 and not is_unreadable(words, token.first, token.end, doubts, label_starts)
                 and not is_torn(words, token.first, token.end, label_words)
-                and not goes_on_in_words(words, token.end, lexicon),
+                and not goes_on_in_words(words, token.end, lexicon)
+                and not touches_spoken_sign(words, token.first, token.end, lexicon, label_words),
                 token.is_whole,
                 token.text.isascii() and not _is_part(words, token.first, token.end),
                 beside,

@@ -15,6 +15,7 @@ from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedTex
 MAX_FRAGMENT: Final = 3
 MAX_WORDS_TO_DOUBT: Final = 14
 MAX_WORDS_BETWEEN: Final = 5  # of two readings: "or maybe it is a 1"
+MAX_WORDS_TO_LETTER: Final = 4
 MAX_HOLE: Final = 40
 MAX_DOUBTS: Final = 100  # no honest mail has more; a hostile one shall not buy more time with them
 
@@ -41,6 +42,7 @@ _ODD_JOINTS: Final = frozenset("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2044
 _JOINTS: Final = frozenset("-/._")
 _LIST_SIGNS: Final = frozenset(",;|")
 MAX_LETTERS_OF_PIECE: Final = 4
+_BESIDE: Final = (" ", ", ")
 _EMPHASIS: Final = frozenset("*_")
 _PLACEHOLDERS: Final = re.compile(r"[0-9]-?x{2,}|x{2,}-?[0-9]|[0-9]x[0-9]*x[0-9]|[0-9]_+[A-Z0-9]|[0-9]-?X{2,}(?![A-Z])")
 _SIGNS_OF_PLACEHOLDER: Final = frozenset("xX_")
@@ -121,6 +123,34 @@ def goes_on_in_words(words: TokenizedText, end: int, lexicon: Lexicon) -> bool:
             return not gap or gap[0] == "\n" or gap.rstrip("\n") in (", ", ". ", "! ", "; ", ") ", ",", ".", "!")
         if words.folded[index] not in known:
             return False
+    return False
+
+
+def touches_spoken_sign(
+    words: TokenizedText, first: int, end: int, lexicon: Lexicon, label_words: Collection[int]
+) -> bool:
+    """Whether a sign in words stands beside words[first:end]: "KT dash 77120", "KT-77120 nine", "B as in Bob 77120"."""
+    signs, count = lexicon.spoken_signs, len(words.folded)
+    if first and words.folded[first - 1] in signs and words.gaps[first] in _BESIDE:
+        return True
+    if end < count and words.folded[end] in signs and words.gaps[end] in _BESIDE:
+        is_last = end + 1 == count or words.gaps[end + 1] != " "
+        following = "" if is_last else words.folded[end + 1]
+        # "KT-77120-9, two years old", "KT-77120-9, two of them"
+        return following not in lexicon.units and (
+            words.gaps[end] == " " or is_last or following in signs or following[:1].isdigit()
+        )
+    return _follows_spelled_letter(words, first, lexicon, label_words)
+
+
+def _follows_spelled_letter(words: TokenizedText, first: int, lexicon: Lexicon, label_words: Collection[int]) -> bool:
+    """Whether a letter and its word stand right before word `first`: "K for kettle 4040"."""
+    for letter in range(max(first - MAX_WORDS_TO_LETTER, 0), first - 2):
+        written = words.text_of(letter, letter + 1)
+        is_word = letter in label_words or words.folded[letter] in lexicon.stop_words
+        gaps = {*words.gaps[letter + 1 : first], words.gaps[first].lstrip(",")}
+        if len(written) == 1 and written.isupper() and not is_word and gaps == {" "}:
+            return words.text_of(letter + 1, first - 1).islower()
     return False
 
 
