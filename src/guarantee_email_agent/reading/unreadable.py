@@ -111,17 +111,17 @@ def _doubts_number(
 
 def goes_on_in_words(words: TokenizedText, end: int, lexicon: Lexicon) -> bool:
     """Whether a sign or two follow in the sentence that may belong to words[:end]: "KT-77120 and a 9 at the end"."""
-    known = lexicon.stop_words | lexicon.joiners | lexicon.links
+    fillers = lexicon.stop_words, lexicon.joiners, lexicon.links
     for index in range(end, min(end + MAX_WORDS_BETWEEN, len(words.folded))):
         if words.starts_sentence[index] or words.starts_line(index):
             return False
         if index > end and _is_reading(words, index):
-            behind = slice(index + 1, index + 2)
-            gap = "".join(words.gaps[behind])
+            gap = "".join(words.gaps[index + 1 : index + 2])
             if gap == " ":  # the I of "KT-77120 is what I can read" is a word
-                return words.folded[index] not in lexicon.stop_words and known.issuperset(words.folded[behind])
+                is_word = words.folded[index] in lexicon.stop_words
+                return not is_word and any(words.folded[index + 1] in each for each in fillers)
             return not gap or gap[0] == "\n" or gap.rstrip("\n") in (", ", ". ", "! ", "; ", ") ", ",", ".", "!")
-        if words.folded[index] not in known:
+        if not any(words.folded[index] in each for each in fillers):
             return False
     return False
 
@@ -146,10 +146,11 @@ def touches_spoken_sign(
 def _follows_spelled_letter(words: TokenizedText, first: int, lexicon: Lexicon, label_words: Collection[int]) -> bool:
     """Whether a letter and its word stand right before word `first`: "K for kettle 4040"."""
     for letter in range(max(first - MAX_WORDS_TO_LETTER, 0), first - 2):
-        written = words.text_of(letter, letter + 1)
-        is_word = letter in label_words or words.folded[letter] in lexicon.stop_words
+        word = words.folded[letter]
+        if len(word) > 1 or word in lexicon.stop_words or letter in label_words:
+            continue
         gaps = {*words.gaps[letter + 1 : first], words.gaps[first].lstrip(",")}
-        if len(written) == 1 and written.isupper() and not is_word and gaps == {" "}:
+        if gaps == {" "} and words.text_of(letter, letter + 1).isupper():
             return words.text_of(letter + 1, first - 1).islower()
     return False
 

@@ -309,7 +309,8 @@ class Case(NamedTuple):
     @property
     def shown(self) -> CaseResult:
         """The first that did not pass, else the first."""
-        return next((run for run in self.runs if not run.passed), self.runs[0])
+        first, *others = self.runs
+        return next((run for run in others if not run.passed), first) if others and first.passed else first
 
     @property
     def name(self) -> str:
