@@ -125,7 +125,7 @@ class LabelReader:
         self._words, self._lexicon, self._labels, self._numbers, self._number_of = text
         self._denials = self._lexicon.denials_in(self._words)
         numbers = (match for match in self._lexicon.labels.find(self._words) if match.payload == "number")
-        self._number_words = {index for match in numbers for index in range(match.first, match.end)}
+        self.number_words = {index for match in numbers for index in range(match.first, match.end)}
         self._may_be_ours = may_be_ours
         self._tells = tells
 
@@ -224,7 +224,7 @@ class LabelReader:
         """The number whose letters stand before a blank: "KS 40-0071-8"."""
         words, following = self._words, self._numbers.get(index + 1)
         is_prefixed = following and words.gaps[index + 1] == " " and is_prefix_word(words, index, self._lexicon)
-        is_label = index in self._labels or index in self._number_words
+        is_label = index in self._labels or index in self.number_words
         if following is None or not is_prefixed or is_label:
             return None
         letters = words.text_of(index, index + 1)

@@ -12,6 +12,7 @@ from typing import Final
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.look_up import NumberFormat
 from guarantee_email_agent.instructions.phrases import PhraseMatcher, TokenizedText, fold, parse_phrase, tokenize
+from guarantee_email_agent.reading.number_clusters import Cluster, find_clusters
 from guarantee_email_agent.reading.number_corrections import CorrectionReader
 from guarantee_email_agent.reading.number_labels import (
     A_PHONE_NUMBER,
@@ -36,6 +37,7 @@ from guarantee_email_agent.reading.number_tokens import (
     may_be_one_misread,
     shape,
 )
+from guarantee_email_agent.reading.unreadable import UnreadableSigns
 
 MAX_WORDS_TO_BACK_REFERENCE: Final = 6
 MAX_WORDS_BACK: Final = 60
@@ -294,7 +296,7 @@ class NumberReader:
             if label.claim == claim:
                 for number in self._numbers_of(label):
                     if claim == "own" or not self._is_known_otherwise(number):
-                        self._found[number.first] = number
+                        self._found[number.first] = number if number.is_usable else self._whole_of(number)
 
     def _denies_number(self) -> bool:
         """Whether there is none, so that what else stands on the device is something else."""
@@ -360,6 +362,10 @@ class NumberReader:
             is_free = number.is_usable and number.first not in self._reasons
             if is_free and is_distinctive(number.text) and shape(number.text) in shapes:
                 self._found.setdefault(number.first, number)
+        parted = self._clusters() if len(self._numbers) > len(self._found) else ()
+        for each in parted:  # "he says HK 330918, I say HK 330913"
+            if each.is_one and shape(each.text) in shapes:
+                self._found.setdefault(each.first, NumberToken(*each[:3]))
 
     def _is_back_reference(self, label: Label) -> bool:
         """Whether the label speaks of what was said before: "that is the serial number", not "that serial number"."""
@@ -382,8 +388,53 @@ class NumberReader:
                 referred_to.append(number)
         return referred_to
 
+    def _clusters(self) -> list[Cluster]:
+        """What stands together as one number each, and is nothing else's."""
+        labels = {index for label in self._labels.values() for index in range(label.first, label.end)}
+        taken = labels | self._label_reader.number_words | self._contact_words(self._numbers[0])
+        number_of = self._text.number_of.items()
+        claimed = {index for index, number in number_of if number.first in self._reasons or not number.is_plain}
+        return [
+            each
+            for each in find_clusters(self._words, self._lexicon, taken)
+            if claimed.isdisjoint(range(each.first, each.end)) and not self._lexicon.never.fullmatch(each.text)
+        ]
+
+    def _whole_of(self, number: NumberToken) -> NumberToken:
+        """A number with all that its writer parted, where that is sure: SM5/310/0044 of "SM5 / 310 / 0044"."""
+        clusters = (each for each in self._clusters() if each.first == number.first and each.is_one)
+        whole = next((NumberToken(*each[:3]) for each in clusters), None)
+        is_sure = whole is not None and not self._signs().touch(whole.first, whole.end)
+        return whole if whole and is_sure and self._may_be_labelled(whole) else number
+
+    def _signs(self) -> UnreadableSigns:
+        return UnreadableSigns(self._words, self._lexicon, find_labels(self._words, self._lexicon))
+
+    def _whole_answer(self, clusters: Sequence[Cluster]) -> NumberToken | None:
+        """The number that is the only one in the text, however its writer parted it."""
+        if len({number_key(each.text) for each in clusters}) != 1 or not clusters[0].is_one:
+            return None
+        number = self._corrected({each.first: each for each in [NumberToken(*clusters[0][:3])]}).get(clusters[0].first)
+        if number is None or self._unknown(self._words_touching(number)) or not self._may_be_answer(number):
+            return None
+        if self._is_announced_otherwise(number) or self._signs().touch(number.first, number.end):
+            return None
+        is_alone = self._is_alone(number)
+        most = MOST_BESIDE_DISTINCTIVE if is_distinctive(number.text) else MOST_OF_ANSWER
+        is_known = is_alone or self._says_little_else([number], most)
+        start = self._start_of_announcement(number) if is_alone else 0
+        return number if is_known and not self._is_doubted([number], start) else None
+
     def _answer(self) -> dict[int, NumberToken]:
         """The numbers that are essentially all that the text says, or fill a line of it; hardly ever more than one."""
+        clusters = self._clusters()
+        if number := self._whole_answer(clusters):
+            return {number.first: number}
+        given = self._given()
+        parts = {each.first for each in given.values() for whole in clusters if _is_part(each, whole)}
+        return {first: number._replace(is_whole=first not in parts) for first, number in given.items()}
+
+    def _given(self) -> dict[int, NumberToken]:
         contact = self._contact_words(self._numbers[0])
         never = self._lexicon.never  # "bought on 12/03/2024"
         free = [each for each in self._numbers if each.first not in contact and each.first not in self._reasons]
@@ -500,7 +551,12 @@ class NumberReader:
         first, _ = self._sentence_around(number.first)
         claimed = [each.first for each in self._numbers if each.first < number.first and each.first in self._reasons]
         nearest = max(first, max(claimed, default=first - 1) + 1)
-        return any(nearest <= label.first < number.first and label.claim == "other" for label in self._labels.values())
+        return any(
+            nearest <= label.first < number.first
+            and label.claim == "other"
+            and ")" not in self._words.text_between(label.end, number.first)  # "(that is the model I think)"
+            for label in self._labels.values()
+        )
 
     def _contact_words(self, number: NumberToken) -> set[int]:
         """The words of paragraphs below a number that say how to reach its writer: a phone, an address."""
@@ -625,6 +681,11 @@ class NumberReader:
                 why = why if number.is_read else UNREADABLE
             dropped.setdefault(words.text_of(number.first, number.end), why)
         return tuple(dropped.items())
+
+
+def _is_part(number: NumberToken, whole: Cluster) -> bool:
+    is_inside = whole.first <= number.first and number.end <= whole.end
+    return is_inside and number_key(number.text) != number_key(whole.text)
 
 
 def _cut_at_slash(number: NumberToken) -> list[NumberToken]:

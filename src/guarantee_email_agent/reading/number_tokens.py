@@ -18,13 +18,7 @@ from unicodedata import combining
 
 from guarantee_email_agent.instructions.lexicon import LabelKind, Lexicon
 from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedText
-from guarantee_email_agent.reading.unreadable import (
-    find_doubts,
-    goes_on_in_words,
-    is_torn,
-    is_unreadable,
-    touches_spoken_sign,
-)
+from guarantee_email_agent.reading.unreadable import UnreadableSigns
 
 MAX_GROUP_LENGTH: Final = 5
 MAX_LETTERS_OF_GROUP: Final = 4
@@ -133,20 +127,14 @@ def find_number_tokens(
         return []
     found: list[NumberToken] = []
     last_end = 0
-    doubts = find_doubts(words, lexicon)
-    label_words = {index for label in labels for index in range(label.first, label.end)}
-    label_starts = {label.first for label in labels}
+    signs = UnreadableSigns(words, lexicon, labels)
     for token in _Runs(words, lexicon, labels, _find_spaced(words, patterns)).read():
         beside = bool(found) and last_end == token.first and bool(_BESIDE.fullmatch(words.gaps[token.first]))
         last_end = token.end
         found.append(
             NumberToken(
                 *token[:3],
-                token.is_read
-                and not is_unreadable(words, token.first, token.end, doubts, label_starts)
-                and not is_torn(words, token.first, token.end, label_words)
-                and not goes_on_in_words(words, token.end, lexicon)
-                and not touches_spoken_sign(words, token.first, token.end, lexicon, label_words),
+                token.is_read and not signs.touch(token.first, token.end),
                 token.is_whole,
                 token.text.isascii() and not _is_part(words, token.first, token.end),
                 beside,

@@ -9,7 +9,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import Final
 
-from guarantee_email_agent.instructions.lexicon import Lexicon
+from guarantee_email_agent.instructions.lexicon import LabelKind, Lexicon
 from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedText
 
 MAX_FRAGMENT: Final = 3
@@ -24,7 +24,8 @@ _HOLE: Final = "?*#_~…•·□■▢◻◼▯×¿\ufffd"
 _SPACED_HOLE: Final = r"(?:[?*_…□■]+|\.(?: ?\.)+|#+(?=[ \t])(?:[ \t]#+(?=[ \t]))*)"
 _HOLE_BEHIND: Final = re.compile(
     rf"[-/.]?[{_HOLE}]+[-/.]?(?=\w)|\?[ \t](?=[A-Z0-9]{{1,3}}(?:[,.;)\n]|$))"
-    rf"|[-/._][{_HOLE}]|[*#_~…□■▢◻◼▯×\ufffd]|\?{{2,}}|\.{{2,}}|-(?=[,;)\s]*(?:\n|$))"
+    rf"|[-/._][{_HOLE}]|[ \t]{{1,2}}[-/–][ \t]{{1,2}}[{_HOLE}]"
+    rf"|[*#_~…□■▢◻◼▯×\ufffd]|\?{{2,}}|\.{{2,}}|-(?=[,;)\s]*(?:\n|$))"
     rf"|[ \t]{{0,2}}[-/.]?[(\[{{<][ \t]?[{_HOLE}.]+[ \t]?[)\]}}>]"
     rf"|[-/.]?[(\[{{<][^)\]}}>\n]{{1,30}}[)\]}}>][-/.]?(?=\w)"
     rf"|[ \t]?[(\[{{<][^)\]}}>\n]{{1,30}}[)\]}}>] ?(?=[A-Z]?[0-9])"
@@ -49,7 +50,27 @@ _SIGNS_OF_PLACEHOLDER: Final = frozenset("xX_")
 _LONE_PLACEHOLDER: Final = re.compile(r"[0-9]x[0-9]")  # among capitals
 
 
-def find_doubts(words: TokenizedText, lexicon: Lexicon) -> list[PhraseMatch[bool]]:
+class UnreadableSigns:
+    """What in a text says of its numbers that not all of them could be read. labels: those of the lexicon in it."""
+
+    def __init__(self, words: TokenizedText, lexicon: Lexicon, labels: Sequence[PhraseMatch[LabelKind]]) -> None:
+        self._words, self._lexicon = words, lexicon
+        self._doubts = _find_doubts(words, lexicon)
+        self._label_words = {index for label in labels for index in range(label.first, label.end)}
+        self._label_starts = {label.first for label in labels}
+
+    def touch(self, first: int, end: int) -> bool:
+        """Whether they are about the number words[first:end], so that it is not known."""
+        words, lexicon, label_words = self._words, self._lexicon, self._label_words
+        return (
+            _is_unreadable(words, first, end, self._doubts, self._label_starts)
+            or _is_torn(words, first, end, label_words)
+            or _goes_on_in_words(words, end, lexicon)
+            or _touches_spoken_sign(words, first, end, lexicon, label_words)
+        )
+
+
+def _find_doubts(words: TokenizedText, lexicon: Lexicon) -> list[PhraseMatch[bool]]:
     """What a text says of how much of its numbers could be read."""
     found = lexicon.unreadable.find(words)[:MAX_DOUBTS]
     # In "the last digit is a zero or an 8", and in "the last letter is a Q or an O", nothing is clear.
@@ -63,7 +84,7 @@ def find_doubts(words: TokenizedText, lexicon: Lexicon) -> list[PhraseMatch[bool
     return sorted((*said, *islice(_find_alternatives(words, lexicon), MAX_DOUBTS)), key=attrgetter("first"))
 
 
-def is_unreadable(
+def _is_unreadable(
     words: TokenizedText, first: int, end: int, doubts: Sequence[PhraseMatch[bool]], label_starts: Collection[int]
 ) -> bool:
     """Whether a sign, a word or an alternative beside the number words[first:end] says that not all of it was read."""
@@ -109,7 +130,7 @@ def _doubts_number(
     return is_before and not count_ends(doubt.first + 1, first)
 
 
-def goes_on_in_words(words: TokenizedText, end: int, lexicon: Lexicon) -> bool:
+def _goes_on_in_words(words: TokenizedText, end: int, lexicon: Lexicon) -> bool:
     """Whether a sign or two follow in the sentence that may belong to words[:end]: "KT-77120 and a 9 at the end"."""
     fillers = lexicon.stop_words, lexicon.joiners, lexicon.links
     for index in range(end, min(end + MAX_WORDS_BETWEEN, len(words.folded))):
@@ -126,7 +147,7 @@ def goes_on_in_words(words: TokenizedText, end: int, lexicon: Lexicon) -> bool:
     return False
 
 
-def touches_spoken_sign(
+def _touches_spoken_sign(
     words: TokenizedText, first: int, end: int, lexicon: Lexicon, label_words: Collection[int]
 ) -> bool:
     """Whether a sign in words stands beside words[first:end]: "KT dash 77120", "KT-77120 nine", "B as in Bob 77120"."""
@@ -155,7 +176,7 @@ def _follows_spelled_letter(words: TokenizedText, first: int, lexicon: Lexicon, 
     return False
 
 
-def is_torn(words: TokenizedText, first: int, end: int, label_words: Collection[int]) -> bool:
+def _is_torn(words: TokenizedText, first: int, end: int, label_words: Collection[int]) -> bool:
     """Whether an odd sign, and no blank, joins the number words[first:end] to what may be a part: "KT-77120=9"."""
     before = first > 0 and first - 1 not in label_words and _may_be_joined(words, first, first - 1)
     return before or (end < len(words.folded) and _may_be_joined(words, end, end))
