@@ -69,6 +69,12 @@ def living_descendants() -> list[tuple[int, list[str]]]:
     return found
 
 
+def kill_group(leader: int) -> None:
+    """End a process with all that it started and that did not part from it."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
+
+
 def kill_descendants() -> None:
     """Once: a process that forks meanwhile is found the next time, if this one adopts orphans."""
     with suppress(FileNotFoundError):  # there is no /proc

@@ -16,7 +16,6 @@ import importlib.util
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -32,6 +31,7 @@ from typing import Any, Final
 from guarantee_email_agent.files.python_code import MAX_SOURCE_BYTES, NOTHING, FollowedCode, follow_code
 from guarantee_email_agent.files.text_file import read_start
 from guarantee_email_agent.isolation import syscalls as kernel
+from guarantee_email_agent.isolation.processes import kill_group
 from guarantee_email_agent.utils.text import printable, truncate
 
 TIMEOUT_S: Final = 120.0
@@ -145,15 +145,10 @@ def _run(command: Sequence[str], folder: str, environment: dict[str, str], timeo
         try:
             return process.communicate(timeout=timeout_s)[1], process.returncode
         except BaseException:
-            _kill_group(process)
+            kill_group(process.pid)
             raise
         finally:
             _running.discard(process)
-
-
-def _kill_group(process: subprocess.Popen[str]) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _is_passed(name: str) -> bool:
@@ -167,7 +162,7 @@ def _is_in(path: str, folder: str) -> bool:
 def _remove_folder(folder: str, owner: int) -> None:
     if os.getpid() == owner:  # and not a process that was forked from ours
         for process in tuple(_running):  # of a thread that nobody waits for any more
-            _kill_group(process)
+            kill_group(process.pid)
         shutil.rmtree(folder, ignore_errors=True)
 
 

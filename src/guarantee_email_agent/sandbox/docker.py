@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import socket
 import stat
 import subprocess
@@ -16,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from guarantee_email_agent.isolation.processes import kill_group
 from guarantee_email_agent.sandbox.asset_files import require_real_folder
 from guarantee_email_agent.sandbox.client import SandboxClient
 from guarantee_email_agent.sandbox.compose_file import LOOPBACK, confined
@@ -105,8 +105,7 @@ class DockerEngine:
                         process.wait(_POLL_S)
             finally:
                 if process.poll() is None:
-                    with suppress(ProcessLookupError):
-                        os.killpg(process.pid, signal.SIGKILL)
+                    kill_group(process.pid)
                     process.wait()
             output.seek(0)
             text = output.read(_OUTPUT_BYTES).decode("utf-8", "replace")

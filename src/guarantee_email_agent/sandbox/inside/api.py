@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+from guarantee_email_agent.isolation.processes import kill_group
+
 from .api_request import (
     ApiRequest,
     Arguments,
@@ -25,7 +27,7 @@ from .api_request import (
     success,
 )
 from .files import DOWNLOAD_BYTES, OPERATIONS, Files, edit
-from .process_starter import ProcessStarter, kill_group
+from .process_starter import ProcessStarter
 from .running_command import CapturedOutput, RunningCommand
 from .shell import Shell
 

@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+from guarantee_email_agent.isolation.processes import kill_group
+
 from .api_request import (
     ApiRequest,
     Arguments,
@@ -26,7 +28,7 @@ from .api_request import (
 )
 from .browser_page import HEIGHT, WIDTH, BrowserPage
 from .devtools import GONE, DevTools
-from .process_starter import ProcessStarter, kill_group, place_descriptors
+from .process_starter import ProcessStarter, place_descriptors
 
 START_S: Final = 30.0
 _INNER_PORT: Final = 9222

@@ -115,9 +115,3 @@ def place_descriptors(descriptors: Mapping[int, int]) -> None:
     moved = {wanted: fcntl.fcntl(ours, fcntl.F_DUPFD_CLOEXEC, 100) for wanted, ours in descriptors.items()}
     for wanted, ours in moved.items():
         os.dup2(ours, wanted)
-
-
-def kill_group(leader: int) -> None:
-    """End a process with all that it started and that did not part from it."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(leader, signal.SIGKILL)

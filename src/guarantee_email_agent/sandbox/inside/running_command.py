@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from .process_starter import ProcessStarter, kill_group
+from guarantee_email_agent.isolation.processes import kill_group
+
+from .process_starter import ProcessStarter
 
 KEPT_BYTES: Final = 1 << 20
 """Of what a command prints, this much of the beginning and as much of the end is kept."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Any, Final
 
+from guarantee_email_agent.isolation.processes import kill_group
 from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.solving.agents.agent import Agent, AgentFactory, AgentStepError, Step, TaskContext
 from guarantee_email_agent.solving.run_limits import FailureReason
@@ -86,9 +86,7 @@ class ProgramAgent(Agent):
         try:
             failure = self._wait(process, answer, errors)
         finally:
-            # Whatever it started goes with it.
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
+            kill_group(process.pid)
             process.wait()
         if failure is None and process.returncode != 0:
             stderr = _read_text(errors).strip()[-_MAX_STDERR_CHARACTERS:]
