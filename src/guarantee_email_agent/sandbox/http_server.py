@@ -210,9 +210,8 @@ class _RequestHandler(BaseHTTPRequestHandler):
         try:
             if reason := self._rejection_reason():
                 raise RequestError(403, reason)
-            body, content_type = self._body(), self.headers.get("Content-Type", "")
             server = cast("ApiServer", self.server)
-            reply = server.process.request(self.command, self.path, content_type, body, server.reply_s)
+            reply = server.process.request(self.command, self.path, self._body(), server.reply_s)
         except TaskError as error:
             self._refuse(RequestError(504 if error.code == "sandbox_timeout" else 503, error.message))
         except RequestError as error:

@@ -144,7 +144,7 @@ class SandboxProcess:
             remedy = ". Use --sandbox docker, or --sandbox none, which isolates nothing" if self._spec.wrapper else ""
             raise TaskError(f"the sandbox did not start: {problem.rstrip('.')}{remedy}", "sandbox_start")
 
-    def request(self, method: str, target: str, content_type: str, body: bytes, timeout_s: float) -> Reply:
+    def request(self, method: str, target: str, body: bytes, timeout_s: float) -> Reply:
         """Raises TaskError once the process is gone."""
         future: Future[Reply] = Future()
         with self._lock:
@@ -154,7 +154,7 @@ class SandboxProcess:
             self._pending[number] = future
         try:
             with self._sending:
-                self._ours.sendall(pack_request(number, method, target, content_type, body))
+                self._ours.sendall(pack_request(number, method, target, body))
             return future.result(timeout_s)
         except TimeoutError:
             raise TaskError(f"the sandbox gave no answer within {timeout_s:g} s", "sandbox_timeout") from None

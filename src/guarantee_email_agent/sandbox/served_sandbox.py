@@ -75,7 +75,7 @@ class ServedSandbox:
     def _copy_assets(self, process: SandboxProcess, folder: Path) -> None:
         for query, content in asset_uploads(folder, "assets", self._settings.limits):
             target = f"/v1/file/upload?{urlencode(query)}"
-            reply = process.request("POST", target, "application/octet-stream", content, _REPLY_S)
+            reply = process.request("POST", target, content, _REPLY_S)
             if reply.status != 200:
                 message = str(json.loads(reply.content)["message"])[:300]
                 problem = f"{query['path']} could not be put into the sandbox: {message}"

@@ -56,7 +56,6 @@ class ApiRequest:
 
     method: str
     target: str
-    content_type: str
     body: bytes
 
     @property
@@ -127,10 +126,6 @@ class Arguments:
     def coordinate(self, name: str) -> float | None:
         value = self._checked(name, lambda value: _is_number(value) and abs(value) < 1e6, "must be a number")
         return None if value is None else float(value)
-
-    def mapping(self, name: str) -> Arguments | None:
-        value: dict[str, Any] | None = self._typed(name, dict, "must be an object")
-        return None if value is None else Arguments(value)
 
     def texts(self, name: str) -> list[str]:
         items = self._list(name, lambda item: isinstance(item, str), "must be a list of strings")
@@ -205,9 +200,9 @@ def read_exactly(read: Callable[[int], bytes], count: int) -> bytes:
     return bytes(data)
 
 
-def pack_request(number: int, method: str, target: str, content_type: str, body: bytes) -> bytes:
+def pack_request(number: int, method: str, target: str, body: bytes) -> bytes:
     # No character of a request line or a header ends it for JSON.
-    head = json.dumps((method, target, content_type)).encode()
+    head = json.dumps((method, target)).encode()
     return b"".join((REQUEST.pack(number, len(head), len(body)), head, body))
 
 
@@ -218,8 +213,8 @@ def pack_reply(number: int, reply: Reply) -> bytes:
 async def receive_request(reader: asyncio.StreamReader) -> tuple[int, ApiRequest]:
     """The request and its number. Raises EOFError."""
     number, head, body = REQUEST.unpack(await reader.readexactly(REQUEST.size))
-    method, target, content_type = json.loads(await reader.readexactly(head))
-    return number, ApiRequest(method, target, content_type, await reader.readexactly(body))
+    method, target = json.loads(await reader.readexactly(head))
+    return number, ApiRequest(method, target, await reader.readexactly(body))
 
 
 async def receive_reply(reader: asyncio.StreamReader, longest: int) -> Reply:

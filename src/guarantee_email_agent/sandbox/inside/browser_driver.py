@@ -167,7 +167,7 @@ class BrowserProcess:
             try:
                 async with asyncio.timeout(REQUEST_S + START_S):
                     reader, writer = self._streams = self._streams or await self._start()
-                    writer.write(pack_request(0, request.method, request.target, request.content_type, request.body))
+                    writer.write(pack_request(0, request.method, request.target, request.body))
                     return await receive_reply(reader, _MAX_REPLY)
             except TimeoutError:
                 self._stop()
