@@ -87,33 +87,24 @@ _SOCKETPAIR: Final = (53, 199)
 _SETSOCKOPT, _FCNTL = (54, 208), (72, 25)
 _BUFFER_SIZES: Final = {1: (socket.SOL_SOCKET,), 2: (socket.SO_SNDBUF, socket.SO_RCVBUF, 32, 33)}  # 32, 33: …FORCE
 _PIPE_SIZE: Final = {1: (1031,)}
-# What changes another process's priority or limits: (numbers, arguments that mean process 1 or all of a user's).
-_FIRST_PROCESS: Final = (
-    ((302, 261), ({0: (1,)},)),  # prlimit64
-    ((141, 140), ({1: (1,)}, {0: (os.PRIO_USER,)})),  # setpriority
-    ((251, 30), ({1: (1,)}, {0: (3,)})),  # ioprio_set
-    ((203, 122), ({0: (1,)},)),  # sched_setaffinity
-    ((144, 119), ({0: (1,)},)),  # sched_setscheduler
-    ((142, 118), ({0: (1,)},)),  # sched_setparam
-    ((314, 274), ({0: (1,)},)),  # sched_setattr
+# What changes a process's priority or limits: numbers, the alternatives of arguments (argument → values) that mean
+# process 1 or all of a user's, and those (argument → value) that mean the caller itself, which is all that a judge may.
+_PRIORITY_AND_LIMITS: Final = (
+    ((302, 261), ({0: (1,)},), {0: 0}),  # prlimit64
+    ((141, 140), ({1: (1,)}, {0: (os.PRIO_USER,)}), {0: 0, 1: 0}),  # setpriority
+    ((251, 30), ({1: (1,)}, {0: (3,)}), {0: 1, 1: 0}),  # ioprio_set
+    ((203, 122), ({0: (1,)},), {0: 0}),  # sched_setaffinity
+    ((144, 119), ({0: (1,)},), {0: 0}),  # sched_setscheduler
+    ((142, 118), ({0: (1,)},), {0: 0}),  # sched_setparam
+    ((314, 274), ({0: (1,)},), {0: 0}),  # sched_setattr
 )
+# Nor may a judge move the memory of others.
+_MOVE_MEMORY: Final = ((256, 238), (279, 239))  # migrate_pages, move_pages
 _SEMGET: Final = (64, 190)
 _MMAP: Final = (9, 222)
 _MAP_SHARED_ANONYMOUS: Final = 0x21
 # What they make outlives its process.
 _PERSISTENT: Final[Mapping[str, tuple[int, int]]] = {"shmget": (29, 194), "semget": _SEMGET}
-# A process may do this to itself (argument → value), and to no other.
-_OWN_PROCESS: Final[Mapping[str, tuple[int, int, Mapping[int, int]]]] = {
-    "prlimit64": (302, 261, {0: 0}),
-    "setpriority": (141, 140, {0: 0, 1: 0}),
-    "ioprio_set": (251, 30, {0: 1, 1: 0}),
-    "sched_setaffinity": (203, 122, {0: 0}),
-    "sched_setscheduler": (144, 119, {0: 0}),
-    "sched_setparam": (142, 118, {0: 0}),
-    "sched_setattr": (314, 274, {0: 0}),
-    "migrate_pages": (256, 238, {0: 0}),
-    "move_pages": (279, 239, {0: 0}),
-}
 _PROCESS_MADVISE: Final = (440, 440)
 _MAX_SEMAPHORES: Final = 32
 """In one set; there may be 32,000 sets, and what they take stays when their processes end."""
@@ -159,7 +150,7 @@ def filter_program(machine: str | None = None, judge_sockets: Sockets | None = N
     steps += _refuse_with(_SETSOCKOPT[column], 0, _BUFFER_SIZES)
     steps += _refuse_with(_FCNTL[column], errno.EPERM, _PIPE_SIZE)
     # The sandbox's first process has the agent's user, counts its memory, and has to come to its turn for that.
-    for numbers, alternatives in _FIRST_PROCESS:
+    for numbers, alternatives, _ in _PRIORITY_AND_LIMITS:
         steps += _refuse_with(numbers[column], errno.EPERM, *alternatives)
     steps += (
         _step(_EQUAL, _SEMGET[column], 0, 3),
@@ -179,8 +170,10 @@ def can_filter() -> bool:
 def _judge_steps(column: int, sockets: Sockets) -> list[bytes]:
     steps = _refusals((numbers[column] for numbers in _PERSISTENT.values()), errno.ENOSYS)
     steps += _refusals([_PROCESS_MADVISE[column]], errno.EPERM)
-    for *numbers, wanted in _OWN_PROCESS.values():
-        steps += _only_with(numbers[column], wanted)
+    for numbers, _, own in _PRIORITY_AND_LIMITS:
+        steps += _only_with(numbers[column], own)
+    for numbers in _MOVE_MEMORY:
+        steps += _only_with(numbers[column], {0: 0})
     if sockets == "none":
         steps += _refusals([_SOCKET[column]], errno.ENETUNREACH)
     elif sockets == "internet":
