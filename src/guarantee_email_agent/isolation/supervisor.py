@@ -138,11 +138,8 @@ def _is_at_its_end(lifeline: int) -> bool:
 
 def _remove(place: str) -> None:
     """With the folder that it stands in, if it was the last there."""
-    for parent, folders, files in os.walk(place, topdown=False):
-        for name in (*files, *folders):
-            path = os.path.join(parent, name)
-            with suppress(OSError):
-                os.rmdir(path) if name in folders and not os.path.islink(path) else os.unlink(path)
-    for path in (place, os.path.dirname(place)):
-        with suppress(OSError):
-            os.rmdir(path)
+    import shutil  # seldom needed: whoever should have removed it is gone
+
+    shutil.rmtree(place, ignore_errors=True)
+    with suppress(OSError):
+        os.rmdir(os.path.dirname(place))
