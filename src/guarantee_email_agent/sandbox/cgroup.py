@@ -15,12 +15,12 @@ import secrets
 import select
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from guarantee_email_agent.isolation.processes import list_mounts, list_processes
+from guarantee_email_agent.isolation.processes import descendants, list_mounts, list_processes
 from guarantee_email_agent.sandbox.sandbox import SandboxLimits
 
 _FOLDER: Final = "guarantee-email-agent"
@@ -193,7 +193,7 @@ def _move_to_leaf(parent: Path) -> None:
         pids = [int(pid) for pid in _words(parent / "cgroup.procs")]
         if not pids:
             return
-        if not set(pids) <= set(_family()):
+        if not set(pids) <= _family():
             raise CgroupUnavailableError(f"other processes share our cgroup; {_REMEDY}")
         leaf.mkdir(exist_ok=True)
         for pid in pids:
@@ -201,18 +201,15 @@ def _move_to_leaf(parent: Path) -> None:
                 (leaf / "cgroup.procs").write_text(str(pid))
 
 
-def _family() -> Iterator[int]:
+def _family() -> set[int]:
     """We, our parents and our descendants."""
     parents = {pid: int(fields[1]) for pid, fields, _ in list_processes()}
+    family = {pid for pid, _ in descendants()}
     above: int | None = os.getpid()
     while above:
-        yield above
+        family.add(above)
         above = parents.get(above)
-    found = [os.getpid()]
-    for pid in found:  # grows by those below
-        below = [child for child, parent in parents.items() if parent == pid]
-        found += below
-        yield from below
+    return family
 
 
 def _words(path: Path) -> set[str]:
