@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from guarantee_email_agent.isolation import syscalls as kernel
 from guarantee_email_agent.isolation.processes import FIRST_SANDBOX_USER
 from guarantee_email_agent.isolation.seccomp import filter_program
 from guarantee_email_agent.sandbox.cgroup import Cgroup, CgroupUnavailableError, create_cgroup
@@ -22,7 +23,6 @@ from guarantee_email_agent.utils.errors import TaskError
 from guarantee_email_agent.utils.extras import install_command
 
 _SHM_SHARE: Final = 4
-_SYS_NICE: Final = 23
 
 
 def find_bubblewrap() -> str:
@@ -62,8 +62,9 @@ def bubblewrap_command(
     if user is None:
         arguments += ["--unshare-user", "--uid", "1000", "--gid", "1000"]
     else:
-        # Just enough for the first process to become that user, with which the last right goes.
-        nice = ("CAP_SYS_NICE",) if _has_sys_nice() else ()
+        # Just enough for the first process to become that user, with which the last right goes. bubblewrap cannot hand
+        # on what a container did not give us.
+        nice = ("CAP_SYS_NICE",) if kernel.CAP_SYS_NICE in kernel.capabilities() else ()
         for capability in ("CAP_SETUID", "CAP_SETGID", "CAP_CHOWN", *nice):
             arguments += ["--cap-add", capability]
     arguments += ["--die-with-parent", "--as-pid-1", "--new-session", "--clearenv"]
@@ -104,13 +105,6 @@ def _showing(folders: HostFolders, empty: str | None) -> list[str]:
         else:
             arguments += ["--ro-bind", path, path]
     return arguments
-
-
-def _has_sys_nice() -> bool:
-    """bubblewrap cannot hand on what a container did not give us."""
-    with open("/proc/self/status", encoding="utf-8") as file:
-        effective = next(line for line in file if line.startswith("CapEff:")).split()[1]
-    return bool(int(effective, 16) >> _SYS_NICE & 1)
 
 
 def _folders_above(*paths: str) -> list[str]:
@@ -228,14 +222,8 @@ def _find_limitations(as_root: bool, filtered: bool, network: bool, locks_separa
         found.append("an agent can lock files of this machine's programs, which needs bubblewrap 0.11 to prevent")
     if not filtered:
         found.append(f"no filter for system calls on this processor ({os.uname().machine})")
-    if as_root:
-        return tuple(found)
-    if network:
+    if network and not as_root:
         found.append("an agent with the network reaches the APIs of this user's sandboxes, its own among them")
-    try:
-        import _ctypes  # noqa: F401 - only whether it is there
-    except ImportError:
-        found.append("an agent can look into the process that serves its files, since this Python has no ctypes")
     return tuple(found)
 
 
