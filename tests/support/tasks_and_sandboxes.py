@@ -176,8 +176,8 @@ def task_context(
 ) -> TaskContext:
     """What an agent knows of a task with every tool, and of a sandbox that is not there."""
     deadline = Deadline(seconds, SystemClock(), interruption or Interruption())
-    facts = {"docker_port": 8080, "client_type": "unified"}
-    return TaskContext("sum", instruction, tools_for(ClientType.UNIFIED), facts, "http://127.0.0.1:8080", deadline)
+    facts = {"docker_port": 8080, "client_type": "unified", "base_url": "http://127.0.0.1:8080"}
+    return TaskContext("sum", instruction, tools_for(ClientType.UNIFIED), facts, deadline)
 
 
 def tool_call(name: str, **arguments: Any) -> ToolCall:

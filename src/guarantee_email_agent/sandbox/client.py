@@ -17,14 +17,9 @@ class SandboxClient:
     """Asks the sandbox at `base_url`. Each request has a connection of its own, so that threads may share a client."""
 
     def __init__(self, base_url: str) -> None:
-        parts = urlsplit(base_url)
-        if parts.scheme != "http" or parts.hostname is None:
-            raise TaskError(
-                f"{base_url!r:.200} is no address of a sandbox. It looks like http://localhost:8080", "sandbox_address"
-            )
-        self.base_url = base_url.rstrip("/")
-        self._host = parts.hostname
-        self._port = parts.port or 80
+        """base_url: such as `http://localhost:8080`."""
+        self.base_url = base_url
+        self._address = urlsplit(base_url).netloc
 
     def call(self, method: str, path: str, payload: Mapping[str, Any] | None = None, *, timeout_s: float) -> Any:
         """The `data` of the reply. payload: JSON of a POST, query of a GET. timeout_s: seconds, the whole call.
@@ -60,7 +55,7 @@ class SandboxClient:
             target += f"?{urlencode(query)}" if query else ""
         else:
             body, headers = json.dumps(dict(payload or {})).encode(), {"Content-Type": "application/json"}
-        connection = http.client.HTTPConnection(self._host, self._port, timeout=max(timeout_s, 0.001))
+        connection = http.client.HTTPConnection(self._address, timeout=max(timeout_s, 0.001))
         try:
             connection.request(method, target, body, headers)
             response = connection.getresponse()

@@ -19,7 +19,7 @@ from guarantee_email_agent.isolation.processes import kill_group
 from guarantee_email_agent.sandbox.asset_files import require_real_folder
 from guarantee_email_agent.sandbox.client import SandboxClient
 from guarantee_email_agent.sandbox.compose_file import LOOPBACK, confined
-from guarantee_email_agent.sandbox.sandbox import HOME, SandboxSettings, SandboxTask
+from guarantee_email_agent.sandbox.sandbox import HOME, Sandbox, SandboxSettings, SandboxTask
 from guarantee_email_agent.utils.errors import TaskError
 from guarantee_email_agent.utils.text import printable
 
@@ -159,7 +159,7 @@ _READ_BY_DOCKER: Final = ("Dockerfile", "Dockerfile.dockerignore", ".dockerignor
 _JUDGE_FILES: Final = ("test.py", "task.yaml", "__pycache__")
 
 
-class DockerSandbox:
+class DockerSandbox(Sandbox):
     """Built and run by `docker`: from the task's compose file, else its Dockerfile, else the image of AIO Sandbox.
 
     interrupted: whether the start, which may take minutes, is to end.
@@ -177,10 +177,6 @@ class DockerSandbox:
         self._compose: tuple[str, ...] = ()
         self._context: Path | None = None
         self._published_to_all = False
-
-    @property
-    def base_url(self) -> str:
-        return f"http://localhost:{self.docker_port}"
 
     @property
     def docker_port(self) -> int:

@@ -74,11 +74,12 @@ class Sandbox(Protocol):
 
     @property
     def base_url(self) -> str:
-        """Where the API is, such as `http://localhost:8080`. Raises TaskError before the start."""
+        """Where the API is. Raises TaskError before the start."""
+        return f"http://localhost:{self.docker_port}"
 
     @property
     def docker_port(self) -> int:
-        """The port of the API on this machine."""
+        """The port of the API on this machine. Raises TaskError before the start."""
 
     @property
     def limitations(self) -> tuple[str, ...]:

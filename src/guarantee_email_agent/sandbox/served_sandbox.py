@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 
 from guarantee_email_agent.sandbox.asset_files import asset_uploads
 from guarantee_email_agent.sandbox.http_server import ApiServer
-from guarantee_email_agent.sandbox.sandbox import SandboxSettings
+from guarantee_email_agent.sandbox.sandbox import Sandbox, SandboxSettings
 from guarantee_email_agent.sandbox.sandbox_process import LaunchSpec, SandboxProcess
 from guarantee_email_agent.utils.errors import TaskError
 from guarantee_email_agent.utils.text import printable
@@ -27,7 +27,7 @@ _REPLY_S: Final = 60.0
 """Seconds that a reply may take beyond the time that its command may."""
 
 
-class ServedSandbox:
+class ServedSandbox(Sandbox):
     """A process inside and the API in front of it. Subclasses define how that process is started."""
 
     def __init__(self, settings: SandboxSettings) -> None:
@@ -36,10 +36,6 @@ class ServedSandbox:
         self._process: SandboxProcess | None = None
         self._state_lock = threading.Lock()
         self._limitations: tuple[str, ...] = ()
-
-    @property
-    def base_url(self) -> str:
-        return f"http://localhost:{self.docker_port}"
 
     @property
     def docker_port(self) -> int:

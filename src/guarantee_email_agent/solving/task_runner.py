@@ -210,7 +210,7 @@ class TaskRunner:
             "gaps": list(sandbox.limitations),
         }
         deadline = Deadline(self.limits.wall_time_s, self.clock, self.interruption)
-        context = TaskContext(task.name, task.instruction, tools.all, facts, sandbox.base_url, deadline)
+        context = TaskContext(task.name, task.instruction, tools.all, facts, deadline)
         try:
             agent = self.make_agent(context)
         except AgentStepError as error:

@@ -26,13 +26,12 @@ class AgentStepError(AgentError):
 
 @dataclass(frozen=True, slots=True)
 class TaskContext:
-    """What an agent gets to know at the start. sandbox: as in the record. base_url: of the sandbox's HTTP API."""
+    """What an agent gets to know at the start. sandbox: as in the record."""
 
     task_name: str
     instruction: str
     tools: tuple[Tool, ...]
     sandbox: Mapping[str, Any]
-    base_url: str | None
     deadline: Deadline
 
 

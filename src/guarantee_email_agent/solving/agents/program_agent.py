@@ -110,7 +110,7 @@ class ProgramAgent(Agent):
         return {
             "TASK_NAME": self.context.task_name,
             "TASK_INSTRUCTION": self.context.instruction.replace("\0", ""),
-            "TASK_SANDBOX_URL": self.context.base_url or "",
+            "TASK_SANDBOX_URL": str(sandbox.get("base_url", "")),
             "TASK_SANDBOX_PORT": str(sandbox.get("docker_port", "")),
             "TASK_CLIENT_TYPE": str(sandbox.get("client_type", "")),
         }
