@@ -66,9 +66,7 @@ class TestGrade:
         assert grade(task, {"instruction": "Say 42"}).details["result"]["instruction"] == "Say 42"
         assert grade(task, "42").details["result"]["instruction"] == ""
         echo = 'def test(result): return {"passed": result["task_result"] in ("42", "Say 42"), "feedback": ""}'
-        verdict = validate_task(
-            load_task(write_task(tmp_path / "echo", None, echo)), {"instruction": "Say 42", "task_result": "42"}
-        )
+        verdict = validated(write_task(tmp_path / "echo", None, echo), instruction="Say 42")
         assert verdict.feedback.startswith("the instruction echoed back: passes, but must not")
 
     def test_the_judge_sees_a_complete_record(self, tmp_path: Path) -> None:
@@ -143,12 +141,12 @@ class TestGrade:
         assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-def validated(task: Path, correct: object = "42", **terms: Any) -> Verdict:
-    """correct: the answer of the record that the judge has to pass; None for none."""
+def validated(task: Path, correct: object = "42", *, instruction: str | None = None, **terms: Any) -> Verdict:
+    """correct, instruction: of the record that the judge has to pass; the first is None for no record."""
     if correct is not None:
         place = task.parent / "_records" / "correct" / f"{task.name}.json"
         place.parent.mkdir(parents=True)
-        place.write_text(json.dumps({"task_result": correct}), encoding="utf-8")
+        place.write_text(json.dumps({"task_result": correct, "instruction": instruction}), encoding="utf-8")
     return validate_task(load_task(task), **terms)
 
 

@@ -18,7 +18,6 @@ from guarantee_email_agent.judging.record import (
     MAX_RECORD_BYTES,
     RECORD_ENDING,
     Record,
-    correct_record,
     parse_json,
     record_of_answer,
     refuse_misplaced_reports,
@@ -210,7 +209,7 @@ def _validate(task: Task | InvalidTask, **terms: Any) -> Verdict:
     if isinstance(task, InvalidTask):
         return _refused(task.message)
     try:
-        return validate_task(task, correct_record(task), **terms)
+        return validate_task(task, **terms)
     except TaskError as error:
         return _refused(error.message)
 

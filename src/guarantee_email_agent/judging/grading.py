@@ -100,22 +100,15 @@ def _said_of_error(record: Mapping[str, Any]) -> str:
     return ""
 
 
-def validate_task(
-    task: Task,
-    correct: Mapping[str, Any] | None = None,
-    *,
-    timeout_s: float | None = None,
-    allowed: TaskAllowance = NOTHING_MORE,
-) -> Verdict:
+def validate_task(task: Task, *, timeout_s: float | None = None, allowed: TaskAllowance = NOTHING_MORE) -> Verdict:
     """Whether the judge of a task passes its correct record, rejects every negative control, and says the same twice.
 
-    correct: that record; None for the one that `correct_record` finds. `details` has the verdict on each control.
-    `failed` where there is no correct record, where one of them has the wrong verdict, another one when it is judged
-    again, or no well-formed one though its types are those of any record; `feedback` then has a line for each. A judge
-    may raise on odd types: that is an error, which never counts as a pass. Raises TaskError for a correct record that
-    cannot be read.
+    `details` has the verdict on each control. `failed` where there is no correct record, where one of them has the
+    wrong verdict, another one when it is judged again, or no well-formed one though its types are those of any record;
+    `feedback` then has a line for each. A judge may raise on odd types: that is an error, which never counts as a pass.
+    Raises TaskError for a correct record that cannot be read.
     """
-    correct = correct_record(task) if correct is None else correct
+    correct = correct_record(task)
     told = (correct or {}).get("instruction")  # which a task may leave to its records
     controls = list(
         negative_controls(replace(task, instruction=task.instruction or (told if isinstance(told, str) else "")))
