@@ -64,10 +64,10 @@ _running: set[subprocess.Popen[str]] = set()
 
 def search_path(excluded: Path) -> str:
     """`PATH` without what lies in a folder, or depends on the one that we stand in."""
-    here, closed = os.path.realpath(os.curdir), os.path.realpath(excluded)
+    here, closed = Path(os.path.realpath(os.curdir)), os.path.realpath(excluded)
     entries = [entry for entry in os.get_exec_path() if os.path.isabs(entry)]
-    real = {entry: os.path.realpath(entry) for entry in entries}
-    return os.pathsep.join(entry for entry in entries if real[entry] != here and not _is_in(real[entry], closed))
+    real = {entry: Path(os.path.realpath(entry)) for entry in entries}
+    return os.pathsep.join(entry for entry in entries if real[entry] != here and not real[entry].is_relative_to(closed))
 
 
 def create_environment(python: str, packages: Sequence[str], path: str) -> str:
@@ -153,10 +153,6 @@ def _run(command: Sequence[str], folder: str, environment: dict[str, str], timeo
 
 def _is_passed(name: str) -> bool:
     return name.upper() in _PASSED_VARIABLES or name.startswith(_PASSED_PREFIX)
-
-
-def _is_in(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
 
 
 def _remove_folder(folder: str, owner: int) -> None:

@@ -179,8 +179,7 @@ def _check_test_file(folder: Path) -> None:
         raise _error(folder, f"has a {TEST_FILE} that is {kind}. Write a file with {function}", "task_no_test")
     if not os.path.lexists(path):
         raise _error(folder, f"has no {TEST_FILE}. Write it: {function}", "task_no_test")
-    real, home = os.path.realpath(path), os.path.realpath(folder)
-    if not real.startswith(f"{home.rstrip('/')}/"):
+    if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
         problem = f"has a {TEST_FILE} that is a link out of the task's folder. Put the file itself there"
         raise _error(folder, problem, "task_no_test")
 
