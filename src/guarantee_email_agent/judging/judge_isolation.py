@@ -20,8 +20,11 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from guarantee_email_agent.isolation import seccomp
+from guarantee_email_agent.isolation import syscalls as kernel
+from guarantee_email_agent.isolation.host_view import HostView
 from guarantee_email_agent.isolation.processes import (
     FIRST_JUDGE_USER,
     FIRST_JUDGE_USER_OF_FEW,
@@ -31,17 +34,9 @@ from guarantee_email_agent.isolation.processes import (
 from guarantee_email_agent.judging.judge_protocol import LINUX, MIB, Isolation, JudgeLimits
 from guarantee_email_agent.judging.resource_usage import remove_tree, threads_of_user
 
-if TYPE_CHECKING:
-    from guarantee_email_agent.isolation.seccomp import Sockets
-
-if LINUX:
-    from guarantee_email_agent.isolation import seccomp
-    from guarantee_email_agent.isolation import syscalls as kernel
-    from guarantee_email_agent.isolation.host_view import HostView
-
 _SINKS: Final = ("/dev/null", "/dev/full", "/dev/tty")  # not /dev/zero, which can be made into memory of no process
 _SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - the kernel's name for it
-_SAFE: Final = 14  # MS_NOSUID | MS_NODEV | MS_NOEXEC
+_SAFE: Final = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
 _KILL_TIMEOUT_S: Final = 2.0
 
 
@@ -53,7 +48,8 @@ class NamespacesUnavailableError(Exception):
 class JudgeEnvironment:
     """What each judge of a server is put into: by the server, then by its supervisor, last by its own process.
 
-    network: whether judges have the host's. folder: on the host, where their temporary folders are.
+    network: whether judges have the host's. folder: on the host, where their temporary folders are. temp_dir: that of
+    the judge that was entered for.
     """
 
     isolation: Isolation
@@ -61,13 +57,13 @@ class JudgeEnvironment:
     folder: str
     user: int | None
     view: HostView | None = None
+    temp_dir: str = ""
     _own_processes: int | None = None
-    _temp_dir: str = ""
     _writable: tuple[str, ...] = ()
     _terminals: tuple[str, ...] = ()
     _shared_memory: bool = False
     _capabilities: tuple[int, ...] = ()
-    _filters: Mapping[Sockets, bytes | None] = field(default_factory=dict)
+    _filters: Mapping[seccomp.Sockets, bytes | None] = field(default_factory=dict)
     _other_threads: int = 0
 
     def __post_init__(self) -> None:
@@ -77,7 +73,7 @@ class JudgeEnvironment:
         if LINUX and self.user is not None:
             self._capabilities = _capabilities_to_read()
         if LINUX and seccomp.can_filter():
-            kinds: tuple[Sockets, ...] = ("all",) if self.network else ("none", "internet")
+            kinds: tuple[seccomp.Sockets, ...] = ("all",) if self.network else ("none", "internet")
             self._filters = {kind: seccomp.filter_program(judge_sockets=kind) for kind in kinds}
 
     # The server, around each judge.
@@ -134,20 +130,15 @@ class JudgeEnvironment:
         except OSError:
             with suppress(OSError):
                 kernel.mount("tmpfs", "/dev/pts", "tmpfs", _SAFE | kernel.MS_RDONLY)
-        self._temp_dir, self._writable = self.folder, tuple(folders)
+        self.temp_dir, self._writable = self.folder, tuple(folders)
         return _listen_on_loopback(sandbox_port, listen) if loopback else None
-
-    @property
-    def temp_dir(self) -> str:
-        """Of the judge that was entered for."""
-        return self._temp_dir
 
     def leave(self) -> None:
         """Without namespaces, remove the temporary folder."""
         if not self.isolation.namespaces:
             with suppress(FileNotFoundError):
                 self._open_folder()
-                remove_tree(self._temp_dir)
+                remove_tree(self.temp_dir)
 
     def end_processes(self) -> bool:
         """Kill all that a judge left behind; False where something of it still runs after some seconds."""
@@ -166,11 +157,11 @@ class JudgeEnvironment:
     def _make_temp_dir(self) -> None:
         os.makedirs(self.folder, 0o711, exist_ok=True)  # a cleaner of /tmp may have removed it
         self._open_folder()
-        self._temp_dir = os.path.join(self.folder, os.urandom(4).hex())
-        os.mkdir(self._temp_dir, 0o700)
+        self.temp_dir = os.path.join(self.folder, os.urandom(4).hex())
+        os.mkdir(self.temp_dir, 0o700)
         if self.user is not None:
-            os.chown(self._temp_dir, self.user, self.user)
-        self._writable = (self._temp_dir,)
+            os.chown(self.temp_dir, self.user, self.user)
+        self._writable = (self.temp_dir,)
 
     def _open_folder(self) -> None:
         """A judge that is our own user may have closed it; one that is another user passes through it."""
@@ -270,7 +261,7 @@ def enter_namespaces(network: bool, folder: str) -> JudgeEnvironment:
         locks_separate=not view.shared,
     )
     own_processes = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-    environment = JudgeEnvironment(isolation, network, folder, user, view, own_processes)
+    environment = JudgeEnvironment(isolation, network, folder, user, view, _own_processes=own_processes)
     _try_out(environment)
     kernel.set_dumpable(False)
     return environment
