@@ -153,7 +153,7 @@ def test_another_question_or_model_is_uncalibrated_again(
     server.replies = [judge(own)]
     config = anthropic_config(server.url, model=MODEL)
 
-    found = grade_task(load_task(folder), SAID, ask=partial(TaskRubrics(config, "live").ask, "talk"))
+    found = grade_task(load_task(folder), {"task_result": SAID}, ask=partial(TaskRubrics(config, "live").ask, "talk"))
     assert (found.verdict, found.rubric[0]["gates"]) == (verdict, gates)
     assert found.feedback.startswith("rubric: ") is (verdict == "failed")
 

@@ -43,7 +43,7 @@ class TestCompletion:
         ],
     )
     def test_the_status_of_a_record_without_one(self, raw: Mapping[str, Any], status: str) -> None:
-        assert complete_record(raw, None)["status"] == status
+        assert complete_record(raw, make_task())["status"] == status
 
     @pytest.mark.parametrize(
         ("raw", "settings", "expected"),

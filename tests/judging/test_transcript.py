@@ -18,6 +18,7 @@ from guarantee_email_agent.judging import (
     record_from_pydantic_ai,
 )
 from guarantee_email_agent.judging.record import Record, complete_record
+from guarantee_email_agent.judging.task import Task
 from guarantee_email_agent.judging.transcript import Call, Message, call_of, record_of_messages, text_of
 from guarantee_email_agent.utils.errors import TaskError
 
@@ -127,8 +128,9 @@ class TestAnswer:
         "raw", [{"finish_reason": "length"}, {"conversation": [{**HALF, "stop_reason": "refusal"}]}]
     )
     def test_a_record_that_says_so_itself(self, raw: dict[str, object]) -> None:
-        assert complete_record({"task_result": "5", **raw}, None)["status"] == "failed"
-        assert complete_record({"task_result": "5", **raw, "status": "success"}, None)["status"] == "success"
+        task = Task("sum", Path("tasks/sum"), "Add 2 and 3.", {}, Path("tasks/sum/test.py"))
+        assert complete_record({"task_result": "5", **raw}, task)["status"] == "failed"
+        assert complete_record({"task_result": "5", **raw, "status": "success"}, task)["status"] == "success"
 
 
 class TestExecutionTrace:

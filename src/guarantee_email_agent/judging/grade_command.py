@@ -19,7 +19,6 @@ from guarantee_email_agent.judging.record import (
     RECORD_ENDING,
     Record,
     parse_json,
-    record_of_answer,
     refuse_misplaced_reports,
 )
 from guarantee_email_agent.judging.record_files import (
@@ -236,10 +235,10 @@ def _read_single_record(options: GradeOptions, read_stdin: ReadStdin) -> tuple[R
     """The record, and where it lies; None where that is no file."""
     if options.answer is not None:
         if options.answer != STDIN:
-            return record_of_answer(options.answer), None
+            return {"task_result": options.answer}, None
         # As the shell's $(…) does it: the line break that ends a program's output is not part of its answer.
         answer = _text_of_stdin(read_stdin).removesuffix("\n").removesuffix("\r")
-        return record_of_answer(answer), None
+        return {"task_result": answer}, None
     if options.result_file == STDIN:
         text = _text_of_stdin(read_stdin)
         data = _parse_exports(text) if options.transcript == "otel" else parse_json(text, "stdin")

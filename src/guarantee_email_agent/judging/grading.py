@@ -16,7 +16,6 @@ from guarantee_email_agent.judging.record import (
     complete_record,
     correct_record,
     negative_controls,
-    record_of_answer,
 )
 from guarantee_email_agent.judging.task import MAX_TIMEOUT_S, TASK_FILE, Task, load_task
 from guarantee_email_agent.judging.verdict import Verdict
@@ -48,30 +47,29 @@ def grade(
     judged with. Whatever its judge does is a verdict, never an exception.
     """
     task = load_task(task_dir)
-    if isinstance(result, Mapping):
-        check_record(result, task.name)
-    return grade_task(task, result, timeout_s=timeout_s, allowed=allowed)
+    record: object = {"task_result": result} if isinstance(result, str) else result
+    if not isinstance(record, Mapping):
+        remedy = "Pass a record such as {'task_result': …}, or an answer as text"
+        problem = f"a value of type {type(record).__name__} is no result. {remedy}"
+        raise TaskError(f"{printable(task.name)}: {problem}", "task_record_invalid")
+    check_record(record, task.name)
+    return grade_task(task, record, timeout_s=timeout_s, allowed=allowed)
 
 
 def grade_task(
     task: Task,
-    result: Mapping[str, Any] | str,
+    record: Mapping[str, Any],
     *,
     timeout_s: float | None = None,
     allowed: TaskAllowance = NOTHING_MORE,
     sandbox_port: int | None = None,
     ask: AskRubric | None = None,
 ) -> Verdict:
-    """As `grade`, for a task that is loaded. ask: who answers its rubric; None for nobody.
+    """As `grade`, for a task that is loaded, and a record. ask: who answers its rubric; None for nobody.
 
     sandbox_port: of the sandbox that the agent worked in and that is still there, for the judge to look into. None:
     where its task asks for a network, the port that the record names.
     """
-    record: object = record_of_answer(result) if isinstance(result, str) else result
-    if not isinstance(record, Mapping):
-        remedy = "Pass a record such as {'task_result': …}, or an answer as text"
-        problem = f"a value of type {type(record).__name__} is no result. {remedy}"
-        raise TaskError(f"{printable(task.name)}: {problem}", "task_record_invalid")
     completed = complete_record(record, task)
     if str(completed["status"]).lower() == "error":
         problem = "the record says that the run ended in an error, which is no failure of the agent"

@@ -42,7 +42,7 @@ _CUT_OFF: Final = frozenset(
 )
 
 
-def complete_record(raw: Mapping[str, Any], task: Task | None) -> Record:
+def complete_record(raw: Mapping[str, Any], task: Task) -> Record:
     """A record with every key that a judge may rely on; `raw` is not changed.
 
     A key that is missing or null gets its neutral default: empty text, an empty list, an empty mapping, 0. `status` is
@@ -56,8 +56,8 @@ def complete_record(raw: Mapping[str, Any], task: Task | None) -> Record:
     why = cut_off_by(raw, last, keys=_ENDING_KEYS)
     answered = not why and (raw.get("task_result") is not None or bool(conversation))
     neutral: Record = {
-        "task_name": task.name if task else "",
-        "instruction": task.instruction if task else "",
+        "task_name": task.name,
+        "instruction": task.instruction,
         "status": "success" if answered else "failed",
         "iterations": 0,
         "task_result": "",
@@ -66,7 +66,7 @@ def complete_record(raw: Mapping[str, Any], task: Task | None) -> Record:
         "sandbox": {},
         **cut_off_reason(why),
     }
-    own = [(key, value) for key, value in task.settings.items() if key not in neutral] if task else []
+    own = [(key, value) for key, value in task.settings.items() if key not in neutral]
     given = [(key, value) for key, value in raw.items() if not (value is None and key in neutral)]
     record = neutral | dict(given) | dict(own)
     record.pop("eval", None)
@@ -99,11 +99,6 @@ def _is_refusal(message: Mapping[str, Any]) -> bool:
     parts = content if isinstance(content, list | tuple) else ()
     said = (message.get("refusal"), *(part.get("refusal") for part in parts if isinstance(part, Mapping)))
     return any(isinstance(text, str) and text.strip() for text in said)
-
-
-def record_of_answer(answer: str) -> Record:
-    """The record of a run of which only the answer is known."""
-    return {"task_result": answer}
 
 
 def read_record(path: str | Path) -> Record:
@@ -305,8 +300,8 @@ def negative_controls(task: Task) -> Iterator[Control]:
     echoed = {"role": "assistant", "content": task.instruction}
     plain: tuple[tuple[str, Record], ...] = (
         ("an empty record", {}),
-        ("an empty answer", record_of_answer("")),
-        ("a fluent answer that says nothing", record_of_answer(_FLUENT)),
+        ("an empty answer", {"task_result": ""}),
+        ("a fluent answer that says nothing", {"task_result": _FLUENT}),
         ("the instruction echoed back", {"task_result": task.instruction, "conversation": [asked, echoed]}),
         ("the instruction alone in the conversation", {"conversation": [asked]}),
     )

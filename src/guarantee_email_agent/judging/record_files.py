@@ -29,6 +29,7 @@ from guarantee_email_agent.judging.record import (
     RECORD_ENDING,
     Record,
     as_record,
+    is_record_name,
     parse_json,
     read_json,
     record_error,
@@ -275,7 +276,7 @@ def find_records(place: Path, task_names: Collection[str], convert: Convert | No
         if not os.path.lexists(place):
             raise _not_found(place, "does not exist. Correct the path")
         return RecordIndex([_lines_file(place, task_names, convert)])
-    names = list_records_folder(place, (RECORD_ENDING, LINES_ENDING))
+    names = list_records_folder(place)
     singles = [name for name in names if name.endswith(RECORD_ENDING)]
     files = [record_file(place / name, name.removesuffix(RECORD_ENDING), convert) for name in singles]
     files += [_lines_file(place / name, task_names, convert) for name in names if name.endswith(LINES_ENDING)]
@@ -289,7 +290,7 @@ def record_file(path: Path, task_name: str | None, convert: Convert | None, *, h
     return JsonLinesFile(path, task_name, convert) if has_lines else SingleRecordFile(path, task_name or "", convert)
 
 
-def list_records_folder(folder: Path, endings: tuple[str, ...]) -> list[str]:
+def list_records_folder(folder: Path) -> list[str]:
     """The names of the files in a folder that may hold records, sorted. Raises TaskError(`task_results_not_found`)."""
     try:
         names = os.listdir(folder)
@@ -300,7 +301,7 @@ def list_records_folder(folder: Path, endings: tuple[str, ...]) -> list[str]:
         reason = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
         problem = f"the folder of records {reason}. Name the one that has a <task_name>.json for each task"
         raise _not_found(folder, problem) from None
-    return sorted((name for name in names if name[0] not in "._" and name.endswith(endings)), key=os.fsencode)
+    return sorted(filter(is_record_name, names), key=os.fsencode)
 
 
 def converted(data: object, convert: Convert | None, name: str) -> Record:

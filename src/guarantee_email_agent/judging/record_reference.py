@@ -7,10 +7,10 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from guarantee_email_agent import judging
-from guarantee_email_agent.judging.record import RECORD_DIR, Record
+from guarantee_email_agent.judging.record import RECORD_DIR
 from guarantee_email_agent.judging.record_files import (
     Convert,
     Extent,
@@ -69,17 +69,9 @@ def with_record(result: CaseResult) -> CaseResult:
         if not os.path.lexists(reference.file):
             problem = f"{printable(reference.file)} is not there any more"
         return result._replace(trace={**result.trace, "problem": problem})
-    return result._replace(**transcript_parts(record, result.trace))
-
-
-def transcript_parts(record: Record, trace: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """`request`, `response` and `trace` of a transcript, as a record has them."""
     steps = {name: record[name] for name in ("conversation", "execution_trace") if isinstance(record.get(name), list)}
-    return {
-        "request": record.get("instruction") or None,
-        "response": record.get("task_result") or None,
-        "trace": {**(trace or {}), **steps},
-    }
+    asked, answered = record.get("instruction") or None, record.get("task_result") or None
+    return result._replace(request=asked, response=answered, trace={**result.trace, **steps})
 
 
 def _digest(place: RecordPlace) -> str:
