@@ -210,7 +210,7 @@ async def _info(_: Arguments, page: BrowserPage) -> dict[str, Any]:
         "user_agent": await page.evaluate("navigator.userAgent"),
         "cdp_url": "",
         "vnc_url": "",
-        "viewport": {"width": page.width, "height": page.height},
+        "viewport": {"width": WIDTH, "height": HEIGHT},
         "page_viewport": await page.evaluate("({width: innerWidth, height: innerHeight})"),
     }
 

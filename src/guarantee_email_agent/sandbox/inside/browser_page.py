@@ -124,7 +124,6 @@ class BrowserPage:
         self._abandoned: set[str] = set()
         self._seen: set[str] = set()
         self._news = asyncio.Event()
-        self.width, self.height = WIDTH, HEIGHT
         self.mouse = (0.0, 0.0)
         self._dialogs = 0
 
@@ -148,7 +147,8 @@ class BrowserPage:
             self._target, self._session = target, attached["sessionId"]
             self._devtools.listen(self._session, self._note_event)
             await self._call("Page.enable")
-            await self.resize(self.width, self.height)
+            size = {"width": WIDTH, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
+            await self._call("Emulation.setDeviceMetricsOverride", **size)
 
     async def abandon_if_stuck(self) -> None:
         with suppress(RequestError):
@@ -190,11 +190,6 @@ class BrowserPage:
 
     async def _call(self, method: str, **parameters: Any) -> dict[str, Any]:
         return await self._devtools.call(method, self._session, **parameters)
-
-    async def resize(self, width: int, height: int) -> None:
-        self.width, self.height = width, height
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-        await self._call("Emulation.setDeviceMetricsOverride", **size)
 
     async def navigate(self, url: str, wait_until: str, timeout_s: float | None) -> dict[str, Any]:
         async with self._time_limit(_LOAD_S if timeout_s is None else timeout_s, "the page was not loaded"):
@@ -330,7 +325,7 @@ class BrowserPage:
 
     async def scroll(self, dx: float, dy: float) -> None:
         """Pixels to the right and down."""
-        x, y = self.mouse if self.mouse != (0.0, 0.0) else (self.width / 2, self.height / 2)
+        x, y = self.mouse if self.mouse != (0.0, 0.0) else (WIDTH / 2, HEIGHT / 2)
         self._seen.clear()
         await self.mouse_event("mouseWheel", x, y, deltaX=dx, deltaY=dy)
         await self._wait_for_navigation()
