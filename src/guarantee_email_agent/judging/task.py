@@ -58,9 +58,7 @@ class InvalidTask:
     """A task directory that cannot be used. It keeps its place among the others, and counts as an error."""
 
     name: str
-    directory: Path
     message: str
-    code: str
 
 
 def load_task(directory: str | Path) -> Task:
@@ -135,8 +133,7 @@ def to_work_on(task: Task | InvalidTask) -> Task | InvalidTask:
     if isinstance(task, InvalidTask) or task.instruction:
         return task
     problem = f"has no {TASK_FILE} that tells an agent what to do. Write it, with at least 'instruction:'"
-    error = _error(task.directory, problem, "task_no_task_file")
-    return InvalidTask(task.name, task.directory, error.message, error.code)
+    return InvalidTask(task.name, _error(task.directory, problem, "task_no_task_file").message)
 
 
 def is_task(folder: Path) -> bool:
@@ -148,7 +145,7 @@ def _load_or_invalid(folder: Path) -> Task | InvalidTask:
     try:
         return load_task(folder)
     except TaskError as error:
-        return InvalidTask(folder.name, folder, error.message, error.code)
+        return InvalidTask(folder.name, error.message)
 
 
 def _read_task_file(path: Path) -> tuple[object, str]:
