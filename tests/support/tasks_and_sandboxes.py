@@ -126,7 +126,6 @@ class Sandboxes:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.opened: dict[str, StubSandbox] = {}
-        self.connect = SandboxClient
 
     @contextmanager
     def __call__(self, task: Task) -> Iterator[StubSandbox]:

@@ -20,7 +20,6 @@ from guarantee_email_agent.runlog.views.report import RunOptions
 from guarantee_email_agent.runlog.views.run_report import run_and_report
 from guarantee_email_agent.sandbox import open_sandbox as open_real_sandbox
 from guarantee_email_agent.sandbox import require_sandbox
-from guarantee_email_agent.sandbox.client import SandboxClient
 from guarantee_email_agent.sandbox.sandbox import SandboxKind, usual_limits
 from guarantee_email_agent.solving.agents.agent import AgentFactory
 from guarantee_email_agent.solving.agents.program_agent import program_agent_factory
@@ -73,7 +72,6 @@ def task_runner(
     *,
     started: Callable[[], str],
     open_sandbox: OpenSandbox | None = None,
-    connect: Callable[[str], SandboxClient] | None = None,
 ) -> TaskRunner:
     """Raises ConfigurationError for an agent that cannot be used."""
     return TaskRunner(
@@ -83,7 +81,6 @@ def task_runner(
         options.limits,
         options.output_dir,
         started=started,
-        connect=connect or SandboxClient,
         sandbox_kind=options.sandbox,
         judge_timeout_s=options.judge_timeout_s,
         allowed=options.allowed,
@@ -132,7 +129,6 @@ def solve_command(
     load_config: Callable[[], Config],
     started: Callable[[], str],
     open_sandbox: OpenSandbox | None = None,
-    connect: Callable[[str], SandboxClient] | None = None,
 ) -> int:
     """Work on what the options name, print the outcome to `stream` and progress to `console`; the exit code.
 
@@ -143,9 +139,7 @@ def solve_command(
     refuse_misplaced_reports(options.report_files.values(), folder=options.output_dir, tasks=options.directory)
     tasks = [to_work_on(task) for task in load_tasks(options.directory, options.output_dir)]
     interruption = Interruption()
-    runner = task_runner(
-        options, load_config, interruption, started=started, open_sandbox=open_sandbox, connect=connect
-    )
+    runner = task_runner(options, load_config, interruption, started=started, open_sandbox=open_sandbox)
     make_folder(options.output_dir, "--output-dir", "task_output_dir")
     check_writable(options.output_dir / "record.json", UNWRITABLE)
     earlier = {} if options.run_all else _earlier_runs(runner, tasks)

@@ -57,7 +57,7 @@ class TaskRunner:
     """Works through tasks with one kind of agent; `run` may be called from several threads at once.
 
     agent_name: in the record. out_dir: where the records go, as `<task_name>.json`. started: when a run began (ISO).
-    connect: a client for the address of a sandbox. judge_timeout_s: None as the task says. allowed: the most that the
+    judge_timeout_s: None as the task says. allowed: the most that the
     judge of a task may ask for; `open_sandbox` sees to its sandbox.
     """
 
@@ -68,7 +68,6 @@ class TaskRunner:
     out_dir: Path
     _: KW_ONLY
     started: Callable[[], str]
-    connect: Callable[[str], SandboxClient]
     sandbox_kind: str = "embedded"
     judge_timeout_s: float | None = None
     allowed: TaskAllowance = NOTHING_MORE
@@ -201,7 +200,7 @@ class TaskRunner:
         self, task: Task, sandbox: Sandbox, client_type: ClientType, recorder: RunRecorder
     ) -> FailureReason | None:
         """Why the agent did not finish the task; None where it did."""
-        tools = Toolset(tools_for(client_type), self.connect(sandbox.base_url))
+        tools = Toolset(tools_for(client_type), SandboxClient(sandbox.base_url))
         facts = {
             "docker_port": sandbox.docker_port,
             "client_type": client_type.value,

@@ -29,7 +29,6 @@ class Bench(SolveFolders):
             load_config=lambda: self.config,
             started=lambda: "2026-01-18T10:00:00Z",
             open_sandbox=self.sandboxes,
-            connect=self.sandboxes.connect,
         )
 
 

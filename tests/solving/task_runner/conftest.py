@@ -59,7 +59,6 @@ class Bench:
             limits or RunLimits(),
             self.out_dir,
             started=lambda: "2026-01-18T10:00:00Z",
-            connect=self.sandboxes.connect,
             clock=self.clock,
             **settings,
         )
