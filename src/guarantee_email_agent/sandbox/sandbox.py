@@ -70,7 +70,7 @@ class SandboxTask(Protocol):
 
 
 class Sandbox(Protocol):
-    """A place that an agent works in. Both methods may be called twice, `stop` from any thread."""
+    """A place that an agent works in. `stop` may be called twice, and from any thread."""
 
     @property
     def base_url(self) -> str:

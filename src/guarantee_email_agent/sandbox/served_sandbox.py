@@ -49,8 +49,6 @@ class ServedSandbox(Sandbox):
 
     def start(self) -> None:
         with self._state_lock:
-            if self._server is not None:
-                return
             try:
                 self._server = ApiServer()
                 self._process = SandboxProcess(self._launch_spec(self._server.port))
