@@ -35,11 +35,10 @@ def record_from_inspect(sample: object) -> Record:
         _read_message(mapping_at(entry, f"message {number}"), f"message {number}", kept)
         for number, entry in enumerate(list_at(fields["messages"], "'messages'"), 1)
     ]
-    output = plain(fields.get("output"))
-    completion, choices = (
-        (output.get("completion"), output.get("choices")) if isinstance(output, Mapping) else (None,) * 2
-    )
-    record = record_of_messages(messages, cut_off_by(*list_at(choices, "'choices'")[:1]))
+    given = plain(fields.get("output"))
+    output: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
+    completion = output.get("completion")
+    record = record_of_messages(messages, cut_off_by(*list_at(output.get("choices"), "'choices'")[:1]))
     is_cut_off = "reason" in record or messages[-1].role == "tool" or bool(messages[-1].calls)
     if isinstance(completion, str) and completion.strip() and not is_cut_off:
         record |= {"task_result": completion, "status": "success"}
