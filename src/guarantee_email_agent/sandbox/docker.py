@@ -66,7 +66,7 @@ class DockerEngine:
     """Calls `docker`. interrupted: polled while it runs; once true, it is killed."""
 
     def __init__(self, interrupted: Callable[[], bool]) -> None:
-        self._interrupted = interrupted
+        self.interrupted = interrupted
 
     def call(
         self,
@@ -97,7 +97,7 @@ class DockerEngine:
                 raise docker_error(f"docker cannot be started: {error.strerror}") from None
             try:
                 while process.poll() is None:
-                    if interruptible and self._interrupted():
+                    if interruptible and self.interrupted():
                         raise docker_error("the run was interrupted")
                     if time.monotonic() >= deadline:
                         raise docker_error(f"{what} took longer than {timeout_s:g} s")
@@ -165,12 +165,9 @@ class DockerSandbox(Sandbox):
     interrupted: whether the start, which may take minutes, is to end.
     """
 
-    def __init__(
-        self, task: SandboxTask, settings: SandboxSettings, interrupted: Callable[[], bool] = lambda: False
-    ) -> None:
+    def __init__(self, task: SandboxTask, settings: SandboxSettings, interrupted: Callable[[], bool]) -> None:
         self._task = task
         self._settings = settings
-        self._interrupted = interrupted
         self._engine = DockerEngine(interrupted)
         self._port: int | None = None
         self._name = ""
@@ -323,7 +320,7 @@ class DockerSandbox(Sandbox):
             with suppress(TaskError):
                 client.download("/v1/sandbox", timeout_s=_QUERY_S)
                 return
-            if self._interrupted():
+            if self._engine.interrupted():
                 raise docker_error("the run was interrupted")
             if time.monotonic() >= inspect_at:
                 self._raise_if_ended()
