@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -89,14 +88,8 @@ def _run(options: argparse.Namespace) -> int:
     config = arguments.load_config_and_log(options.config, options.verbose)
     source = given_look_ups(options, config)
     return answer_mail(
-        AnswerOptions(
-            mail=options.mail,
-            look_up=source,
-            previous_reply=options.previous_reply,
-            json_file=options.json_file,
-            llm=options.llm,
-        ),
+        arguments.options_as(AnswerOptions, options, look_up=source),
         config,
         arguments.results_stream(options),
-        read_stdin=lambda size: sys.stdin.buffer.read(size) if sys.stdin else b"",
+        arguments.read_stdin,
     )

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypeAlias, TypeVar
 
-from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, AgentError
+from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, AgentError, ConfigurationError
 from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from _typeshed import DataclassInstance
 
-    from guarantee_email_agent.config.operation_settings import StoreSettings
     from guarantee_email_agent.config.settings import Config
     from guarantee_email_agent.runlog.records import KeptRun
     from guarantee_email_agent.runlog.run_reader import RunStore
@@ -193,16 +192,12 @@ def add_audience_option(parser: Parser) -> None:
 
 def refuse_audience_alone(options: argparse.Namespace) -> None:
     """Raise ConfigurationError where there is no page that it could be for."""
-    from guarantee_email_agent.utils.errors import ConfigurationError
-
     if options.html_for is not None and options.html_file is None:
         raise ConfigurationError("--for says for whom a page is. Add --html FILE, or leave it out", "cli_bad_usage")
 
 
 def refuse_idle_cost_limit(options: argparse.Namespace) -> None:
     """Raise ConfigurationError for `--max-cost` where nothing is paid for."""
-    from guarantee_email_agent.utils.errors import ConfigurationError
-
     asks = options.llm in ("live", "record") or (options.llm == "offline" and vars(options).get("agent") is not None)
     if options.max_cost_usd is not None and not asks:
         problem = f"--max-cost limits what an API takes, and with --llm {options.llm} none is asked"
@@ -230,6 +225,18 @@ def past(text: str) -> datetime:
         moment = datetime.fromisoformat(text)
         return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     raise argparse.ArgumentTypeError(f"'{printable(text[:40])}' is no time. Write it as 30d, or as 2026-01-31")
+
+
+def today() -> str:
+    """UTC: `2026-01-31`."""
+    from datetime import UTC, datetime
+
+    return datetime.now(UTC).date().isoformat()
+
+
+def read_stdin(size: int) -> bytes:
+    """At most so many bytes; none where it was closed."""
+    return sys.stdin.buffer.read(size) if sys.stdin else b""
 
 
 def add_executor_option(parser: Parser) -> None:
@@ -270,44 +277,34 @@ def add_store_option(parser: Parser) -> None:
     )
 
 
-def iso_time(moment: datetime) -> str:
-    """UTC, to the second: 2026-01-18T10:00:00Z."""
-    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def kept_run(settings: StoreSettings, source: Path | None, *, keep: bool) -> KeptRun | None:
-    """Where the run of a command is kept. source: the configuration file; None where there is none."""
+def kept_run(config: Config, *, keep: bool) -> KeptRun | None:
+    """Where the run of a command is kept."""
     if not keep:
         return None
-    from datetime import UTC, datetime
-
-    from guarantee_email_agent.config.operation_settings import run_store_file
     from guarantee_email_agent.runlog.records import KeptRun
+    from guarantee_email_agent.utils.clock import utc_now
 
-    return KeptRun(run_store_file(settings, source), settings.keep_runs, lambda: iso_time(datetime.now(UTC)))
+    return KeptRun(config.run_store_file, config.store.keep_runs, utc_now)
 
 
 def kept_run_beside(config: Config | None, *, keep: bool) -> KeptRun | None:
     """The same for a command that need not have a configuration: without one, what `eval` would read here counts."""
     if config is None and keep:
         from guarantee_email_agent.config.loader import load_config
-        from guarantee_email_agent.utils.errors import ConfigurationError
         from guarantee_email_agent.utils.terminal import warn_on_stderr
 
         try:
             config = load_config()
         except ConfigurationError as error:
             warn_on_stderr(f"This run is not kept: {error.message.splitlines()[0]}. --no-store silences this")
-    return None if config is None else kept_run(config.store, config.source, keep=keep)
+    return None if config is None else kept_run(config, keep=keep)
 
 
 def open_run_store(options: argparse.Namespace) -> RunStore:
     """That of the configuration, to be read. Raises StoreError where there is none."""
-    from guarantee_email_agent.config.operation_settings import run_store_file
     from guarantee_email_agent.runlog.run_reader import RunStore
 
-    config = load_config_and_log(options.config, options.verbose)
-    return RunStore(run_store_file(config.store, config.source))
+    return RunStore(load_config_and_log(options.config, options.verbose).run_store_file)
 
 
 def results_stream(options: argparse.Namespace) -> BrokenPipeSafeStream:

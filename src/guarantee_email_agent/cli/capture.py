@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -59,8 +58,6 @@ def add_capture(commands: arguments.Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from datetime import UTC, datetime
-
     from guarantee_email_agent.config.loader import built_in_files
     from guarantee_email_agent.eval.capture.capture_command import CaptureOptions, capture_mail, capture_wrong
 
@@ -83,12 +80,12 @@ def _run(options: argparse.Namespace) -> int:
             "folder with --eval-dir",
             "capture_built_in_suite",
         )
-    chosen = CaptureOptions(
+    chosen = arguments.options_as(
+        CaptureOptions,
+        options,
         directory=options.eval_dir or config.eval.test_suite_path,
         look_up=replace(source, ask=source.ask or (options.wrong and not source.answers)),
-        previous_reply=options.previous_reply,
-        today=f"{datetime.now(UTC):%Y-%m-%d}",
-        scenario_id=options.scenario_id,
+        today=arguments.today(),
     )
     stream = arguments.results_stream(options)
     if options.wrong:
@@ -117,7 +114,7 @@ def _read_mail(mail: str, config: Config) -> tuple[bytes, Email]:
             f"brackets and quotes: '<{printable(mail)}>'",
             "cli_bad_usage",
         )
-    return read_mail_file(mail, lambda size: sys.stdin.buffer.read(size) if sys.stdin else b"")
+    return read_mail_file(mail, arguments.read_stdin)
 
 
 def find_thread(email: Email, config: Config) -> Thread | None:

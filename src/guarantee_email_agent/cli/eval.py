@@ -242,6 +242,7 @@ def _eval_options(options: argparse.Namespace, config: Config) -> EvalOptions:
     from datetime import datetime
 
     from guarantee_email_agent.eval.execution import EvalOptions
+    from guarantee_email_agent.utils.clock import utc_text
 
     started = datetime.now(UTC)
     return arguments.options_as(
@@ -250,7 +251,7 @@ def _eval_options(options: argparse.Namespace, config: Config) -> EvalOptions:
         directory=options.eval_dir or config.eval.test_suite_path,
         threshold=options.threshold if options.threshold is not None else config.eval.pass_threshold,
         only=tuple(options.only),
-        kept=arguments.kept_run(config.store, config.source, keep=not options.no_store),
+        kept=arguments.kept_run(config, keep=not options.no_store),
         run_id=f"{started:%Y%m%dT%H%M%S}-{os.urandom(4).hex()}",
-        started=arguments.iso_time(started),
+        started=utc_text(started),
     )

@@ -90,5 +90,5 @@ def _run(options: argparse.Namespace) -> int:
         ),
         arguments.results_stream(options),
         console=sys.stderr,
-        read_stdin=lambda size: sys.stdin.buffer.read(size) if sys.stdin else b"",
+        read_stdin=arguments.read_stdin,
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 from guarantee_email_agent.cli import arguments
@@ -58,9 +57,8 @@ def _run(options: argparse.Namespace) -> int:
         arguments.log_to_console(options.verbose)
     launch = server_recording.server_launch(options.server, options.env, os.environ)
     if options.action == "record":  # the agent on the other side of stdout ends it, with SIGTERM if need be
-        today = datetime.now(UTC).date().isoformat()
         terminal = Terminal(arguments.BrokenPipeSafeStream(sys.stderr))
-        return server_recording.record_server(options.eval_dir, options.name, launch, today, terminal)
+        return server_recording.record_server(options.eval_dir, options.name, launch, arguments.today(), terminal)
     work = server_recording.import_server if options.action == "import" else server_recording.check_server
     with signals_as_ctrl_c():
         return work(options.eval_dir, options.name, launch, Terminal(arguments.results_stream(options)))

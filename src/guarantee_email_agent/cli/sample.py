@@ -42,8 +42,6 @@ def add_sample(commands: arguments.Commands) -> None:
 
 
 def _sample(options: argparse.Namespace) -> int:
-    from datetime import UTC, datetime
-
     from guarantee_email_agent.eval.past_mails import Period
     from guarantee_email_agent.eval.sealing.sample_and_seal import SampleOptions, sample_mails
 
@@ -52,7 +50,7 @@ def _sample(options: argparse.Namespace) -> int:
         count=options.count,
         to=options.to,
         seed=secrets.randbelow(10_000) + 1 if options.seed is None else options.seed,
-        today=f"{datetime.now(UTC):%Y-%m-%d}",
+        today=arguments.today(),
         folder=options.mails,
         period=Period(options.since, options.until),
     )
@@ -99,7 +97,7 @@ def _seal(options: argparse.Namespace) -> int:
 
     config = arguments.load_config_and_log(options.config, options.verbose)
     threshold = config.eval.pass_threshold if options.threshold is None else options.threshold
-    chosen = SealOptions(directory=options.directory, threshold=threshold, rule=options.rule, openings=options.openings)
+    chosen = arguments.options_as(SealOptions, options, threshold=threshold)
     return seal_suite(chosen, config, arguments.results_stream(options))
 
 
@@ -126,8 +124,6 @@ def add_rehearse(commands: arguments.Commands) -> None:
 
 
 def _rehearse(options: argparse.Namespace) -> int:
-    from datetime import UTC, datetime
-
     from guarantee_email_agent.eval.past_mails import Period
     from guarantee_email_agent.eval.sealing.rehearse_command import RehearseOptions, rehearse
 
@@ -135,7 +131,7 @@ def _rehearse(options: argparse.Namespace) -> int:
     chosen = RehearseOptions(
         to=options.to,
         period=Period(options.since, options.until),
-        today=f"{datetime.now(UTC):%Y-%m-%d}",
+        today=arguments.today(),
         folder=options.mails,
         sent=options.sent,
         live=options.llm == "live",

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from guarantee_email_agent.cli import arguments
-from guarantee_email_agent.utils.errors import EXIT_SUCCESS
+from guarantee_email_agent.utils.errors import EXIT_SUCCESS, ConfigurationError
+from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
     from guarantee_email_agent.runlog.records import CaseResult, Run
@@ -54,9 +55,7 @@ def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.runlog.views.report import RunOptions
     from guarantee_email_agent.runlog.views.result_view import json_result, print_result, print_run, print_runs
     from guarantee_email_agent.runlog.views.stored_report import stored_report, write_report_files
-    from guarantee_email_agent.utils.errors import ConfigurationError
     from guarantee_email_agent.utils.terminal import Terminal
-    from guarantee_email_agent.utils.text import printable
 
     if len(options.names) > 2 or (options.list and options.names):
         what = "--list takes no run" if options.list else "write at most a run and one scenario or task"

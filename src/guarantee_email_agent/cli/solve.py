@@ -100,5 +100,5 @@ def _run(options: argparse.Namespace) -> int:
         arguments.results_stream(options),
         console=sys.stderr,
         load_config=lambda: config or arguments.load_config_and_log(None, options.verbose),
-        started=utc_now,
+        started=lambda: utc_now("milliseconds"),
     )

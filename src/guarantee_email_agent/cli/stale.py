@@ -35,14 +35,13 @@ def add_stale(commands: arguments.Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from guarantee_email_agent.config.operation_settings import run_store_file
     from guarantee_email_agent.eval.reuse import find_stale, print_stale
     from guarantee_email_agent.files.report_files import write_json_report
     from guarantee_email_agent.runlog.run_reader import RunStore
     from guarantee_email_agent.utils.terminal import Terminal
 
     config = arguments.load_config_and_log(options.config, options.verbose)
-    with RunStore(run_store_file(config.store, config.source)) as store:
+    with RunStore(config.run_store_file) as store:
         found = find_stale(store, options.run_name, config, options.eval_dir or config.eval.test_suite_path)
     print_stale(found, Terminal(arguments.results_stream(options)))
     write_json_report(options.json_file, found.as_dict, "stale_report_unwritable")

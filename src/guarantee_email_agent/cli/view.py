@@ -51,14 +51,12 @@ def add_view(commands: arguments.Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from guarantee_email_agent.config.operation_settings import run_store_file
-
     config = arguments.load_config_and_log(options.config, options.verbose)
     require_extra("view", "view", "starlette", "uvicorn")
     from guarantee_email_agent.viewer.pages import Site
     from guarantee_email_agent.viewer.server import serve
 
-    store = options.store or run_store_file(config.store, config.source)
+    store = options.store or config.run_store_file
     labels = None
     if options.label is not None:
         from guarantee_email_agent.eval.sealing.mail_labels import MailLabels

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -50,8 +49,7 @@ class MetricsSettings:
         return None if self.listen is None else _place(self.listen)
 
 
-FILE_NAME: Final = "runs.db"
-_PROGRAM: Final = "guarantee-email-agent"
+_FILE_NAME: Final = "runs.db"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +68,15 @@ class StoreSettings:
         1_000_000,
     )
 
-
-def run_store_file(settings: StoreSettings, source: Path | None, environ: Mapping[str, str] | None = None) -> Path:
-    """The file of the run store. source: the configuration file; None where there is none, so that the working
-    directory is no project of ours and nothing may be left there.
-    """
-    if settings.file is not None:
-        return settings.file
-    if source is not None:
-        return source.parent / FILE_NAME
-    environ = os.environ if environ is None else environ
-    state = environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(state):  # the XDG base directory specification: others are to be ignored
-        state = os.path.join(os.path.expanduser("~"), ".local", "state")
-    return Path(state, _PROGRAM, FILE_NAME)
+    def file_for(self, source: Path | None) -> Path:
+        """source: the configuration file; None where there is none, so that the working directory is no project of
+        ours and nothing may be left there.
+        """
+        if self.file is not None:
+            return self.file
+        if source is not None:
+            return source.parent / _FILE_NAME
+        state = os.environ.get("XDG_STATE_HOME", "")
+        if not os.path.isabs(state):  # the XDG base directory specification: others are to be ignored
+            state = os.path.join(os.path.expanduser("~"), ".local", "state")
+        return Path(state, "guarantee-email-agent", _FILE_NAME)

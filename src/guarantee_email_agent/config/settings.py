@@ -402,6 +402,10 @@ class Config:
     source: Path | None = field(default=None, compare=False, metadata={"key": None})
 
     @property
+    def run_store_file(self) -> Path:
+        return self.store.file_for(self.source)
+
+    @property
     def ledger_location(self) -> str:
         """A file, or a database's URL, which may hold a password. Raises ConfigurationError for what is neither."""
         url = self.secrets.ledger_url

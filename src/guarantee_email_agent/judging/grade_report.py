@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +22,7 @@ from guarantee_email_agent.runlog.views.report import RunOptions, relative_to
 from guarantee_email_agent.runlog.views.run_recorder import RunRecorder, begin_recorder
 from guarantee_email_agent.runlog.views.run_report import RunReporter
 from guarantee_email_agent.runlog.views.stored_report import WANTED_PERCENT
+from guarantee_email_agent.utils.clock import utc_now
 from guarantee_email_agent.utils.terminal import Terminal, TextStream
 from guarantee_email_agent.utils.text import printable
 from guarantee_email_agent.utils.version import __version__
@@ -178,7 +178,7 @@ class GradeRecorder(RunRecorder):
 
 def grade_recorder(kept: KeptRun | None, wanted: RunOptions, resources: ExitStack, **run: Any) -> GradeRecorder | None:
     """As `begin_recorder` has it. wanted: what the command line decides. run: what `Run` has beside the suite."""
-    started = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z") if kept is None else kept.now()
+    started = utc_now() if kept is None else kept.now()
     run_id = f"{''.join(character for character in started if character not in '-:Z')}-{os.urandom(4).hex()}"
     suite = wanted.directory.absolute().as_posix()
     new = Run(id=run_id, suite=suite, started=started, package_version=__version__, **run)

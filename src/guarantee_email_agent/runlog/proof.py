@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from guarantee_email_agent.config.built_in_files import built_in_path
-from guarantee_email_agent.config.operation_settings import run_store_file
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.runlog.records import Input, Run, SuiteKey, changed_inputs
 from guarantee_email_agent.runlog.run_reader import RunStore
@@ -40,7 +39,7 @@ class SuiteProofs:
     """Of whole offline runs of the configured suite with our own agent. Every method raises StoreError."""
 
     def __init__(self, config: Config) -> None:
-        self._file = run_store_file(config.store, config.source)
+        self._file = config.run_store_file
         self._key = SuiteKey("eval", suite_name(config.eval.test_suite_path, config), llm="offline")
         self._folder = os.fspath(config.eval.test_suite_path)
         self._threshold = config.eval.pass_threshold

@@ -32,11 +32,14 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
-def utc_now() -> str:
-    """ISO 8601, to the millisecond: 2026-01-18T10:00:00.000Z."""
-    from datetime import UTC, datetime
+def utc_now(timespec: str = "seconds") -> str:
+    """As `utc_text` has it."""
+    return utc_text(datetime.now(UTC), timespec)
 
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+def utc_text(moment: datetime, timespec: str = "seconds") -> str:
+    """ISO 8601 of a moment in UTC: 2026-01-18T10:00:00Z. timespec: as `datetime.isoformat` has it."""
+    return moment.isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
 class SkippingClock:
