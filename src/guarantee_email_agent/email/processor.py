@@ -61,12 +61,11 @@ from guarantee_email_agent.services.ports import (
 )
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError, ProcessingError
-from guarantee_email_agent.utils.retry import RetryPolicy, call_with_retry
+from guarantee_email_agent.utils.retry import call_with_retry
 
 logger = logging.getLogger(__name__)
 
 RawEmail = Mapping[str, object] | bytes | Email
-DEFAULT_RETRY = RetryPolicy()
 DEFAULT_POLICY = AnswerPolicy()
 OPEN_TICKET_NUMBER = "[ticket number]"
 """Stands in a draft until a person has opened the ticket."""
@@ -96,7 +95,6 @@ class EmailProcessor:
     clock: Clock
     policy: AnswerPolicy = DEFAULT_POLICY
     history: ReplyHistory | None = None
-    retry: RetryPolicy = DEFAULT_RETRY
     identity_key: bytes = b""
     reply_domain: str = DEFAULT_DOMAIN
     opened_ticket_id: str | None = None
@@ -232,7 +230,7 @@ class EmailProcessor:
         """Say on the ticket where the mail is; its words stay in the mailbox."""
         note, key = follow_up_note(mail.email, reasons), note_key(mail.identity)
         try:
-            await call_with_retry(lambda: self.ticketing.add_note(ticket_id, note, key), self.retry, self.clock)
+            await call_with_retry(lambda: self.ticketing.add_note(ticket_id, note, key), self.clock)
         except IntegrationError as error:
             if error.outage or error.retryable:
                 raise
@@ -279,7 +277,7 @@ class EmailProcessor:
             return WITHHELD
         number = triage.numbers[0]
         progress.record(look_up=look_up.name, number=number)
-        raw = await call_with_retry(lambda: self.look_ups[look_up.name].look_up(number), self.retry, self.clock)
+        raw = await call_with_retry(lambda: self.look_ups[look_up.name].look_up(number), self.clock)
         answer = parse_look_up_answer(raw, look_up)
         if answer.owner_email is not None and answer.owner_email.lower() != mail.recipient.lower():
             answer = WITHHELD
@@ -310,7 +308,7 @@ class EmailProcessor:
             return draft.replace(TICKET_PLACEHOLDER, OPEN_TICKET_NUMBER)
         data = {**fields, "idempotency_key": ticket_key(mail.identity)}
         # The key makes a repeated call harmless, so this may be retried like a question.
-        raw = await call_with_retry(lambda: self.ticketing.create_ticket(data), self.retry, self.clock)
+        raw = await call_with_retry(lambda: self.ticketing.create_ticket(data), self.clock)
         number = parse_ticket_id(raw)
         progress.record(ticket_created=True, ticket_id=number, ticket_fields=fields)
         return draft.replace(TICKET_PLACEHOLDER, number)
@@ -331,13 +329,13 @@ class EmailProcessor:
             subject = unproved_subject(mail.email.subject)
         reply = compose_reply(mail.email, mail.recipient, body, message_id, subject=subject, language=language)
         if self.policy.mode == "answer":
-            await call_with_retry(lambda: self.mail.send(reply), self.retry, self.clock)
+            await call_with_retry(lambda: self.mail.send(reply), self.clock)
             progress.record(email_sent=True)
         elif self.policy.mode == "observe":
             progress.record(observed=True)
         else:
             draft = as_draft(reply, scenario.name, progress.ticket_fields)
-            await call_with_retry(lambda: self.mail.save_draft(draft), self.retry, self.clock)
+            await call_with_retry(lambda: self.mail.save_draft(draft), self.clock)
             progress.record(drafted=True)
         progress.record(success=True, recipient=mail.recipient, response_body=body)
 

@@ -13,7 +13,7 @@ from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
 from guarantee_email_agent.services.ports import DraftState, InboxEntry, InboxFilter, Reply
 from guarantee_email_agent.utils.clock import SkippingClock
 from guarantee_email_agent.utils.errors import MCPConnectionError
-from guarantee_email_agent.utils.retry import Backoff, RetryPolicy, call_with_retry
+from guarantee_email_agent.utils.retry import call_with_retry
 
 pytestmark = pytest.mark.anyio
 
@@ -146,8 +146,7 @@ async def test_a_server_that_cannot_look_for_a_mail_says_what_else_to_do(mailbox
 async def test_a_reply_that_may_have_been_taken_is_not_tried_again(mailbox: Mailbox, method: str) -> None:
     mailbox.offers(CALLS, DRAFT_CALLS)
     mailbox.answers(send_reply=UNCERTAIN, save_draft=UNCERTAIN)
-    policy = RetryPolicy(attempts=5, backoff=Backoff(0.1))
-    error = await failure(call_with_retry(lambda: getattr(mailbox.client, method)(REPLY), policy, SkippingClock()))
+    error = await failure(call_with_retry(lambda: getattr(mailbox.client, method)(REPLY), SkippingClock()))
     assert (error.code, error.retryable, error.uncertain) == ("mail_timeout", False, True)
     ((_, given),) = mailbox.calls
     assert given["message_id"] == REPLY.message_id
