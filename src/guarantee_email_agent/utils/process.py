@@ -7,8 +7,9 @@ import shlex
 import shutil
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable
@@ -35,12 +36,19 @@ def signals_as_ctrl_c() -> Iterator[None]:
     taken = [signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         taken.append(signal.SIGHUP)
-    former = {number: signal.signal(number, end) for number in taken}
+    with signals_handled(taken, end):
+        yield
+
+
+@contextmanager
+def signals_handled(numbers: Iterable[int], handler: Callable[[int, Any], object]) -> Iterator[None]:
+    """Until the block ends, when the handlers that were there before come back. For the first thread alone."""
+    former = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
+        for number, earlier in former.items():
+            signal.signal(number, earlier)
 
 
 def forbid_core_files() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
@@ -55,13 +55,10 @@ from guarantee_email_agent.utils.text import printable, truncate
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from guarantee_email_agent.runlog.labelling import LabelSheet
-
 _PACKAGE: Final = "guarantee_email_agent.viewer"
 _BUSY_S: Final = 2.0
 """How long a page waits for a writer that lets nobody read."""
 _TYPES: Final = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
-_HTML: Final = "text/html"
 _MARKS: Final = {" ": Markup("{}"), "-": Markup("<del>{}</del>"), "+": Markup("<ins>{}</ins>")}
 _MAX_TEXT: Final = 200
 _NUMBER: Final = re.compile("[0-9]{1,15}")
@@ -76,19 +73,13 @@ class StaticFile:
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
 class Site:
     """store: the file of the runs. labels: what a person labels here; None for nothing, so that pages only read."""
 
-    store: Path
-    labels: LabelSheet | None = None
-    environment: Environment = field(init=False)
-    static: Mapping[str, StaticFile] = field(init=False)
-
-    def __post_init__(self) -> None:
-        environment = template_environment(_PACKAGE)
-        object.__setattr__(self, "environment", environment)
-        object.__setattr__(self, "static", _static_files(environment))
+    def __init__(self, store: Path, labels: LabelSheet | None = None) -> None:
+        self.store, self.labels = store, labels
+        self.environment = environment = template_environment(_PACKAGE)
+        self.static = _static_files(environment)
         environment.filters |= {"number": "{:,}".format, "moment": _moment, "changes": _changes}
         environment.filters["describe_score"] = describe_score
         environment.globals |= {
@@ -109,7 +100,10 @@ class Site:
     def page(self, template: str, status: int = 200, **values: Any) -> Response:
         """A whole page, or a part of one."""
         text = self.environment.get_template(template).render(**values)
-        return Response(text.encode(errors="backslashreplace"), status, media_type=_HTML)
+        return Response(text.encode(errors="backslashreplace"), status, media_type="text/html")
+
+    def error(self, status: int, title: str, message: str) -> Response:
+        return self.page("error.html.jinja", status, title=title, message=message)
 
 
 def run_url(run: str) -> str:
@@ -270,9 +264,7 @@ def board(request: Request) -> Response:
     with site.open_store() as store:
         run = store.find_run(request.path_params["run"])
         if run.command != "eval":
-            return site.page(
-                "error.html.jinja", 404, title="There is no such page", message="Only a run of eval has it."
-            )
+            return site.error(404, "There is no such page", "Only a run of eval has it.")
         page = as_board(stored_report(store, run))
     return Response(page, media_type="text/html", headers={"content-security-policy": board_policy()})
 
@@ -380,10 +372,7 @@ _MAX_BYTES: Final = 64 * 1024
 def labels_page(request: Request) -> Response:
     """`/label`: how far it is, and every item."""
     site: Site = request.app.state.site
-    try:
-        items = _sheet(site).items()
-    except AgentError as error:
-        return _failed(site, error)
+    items = _sheet(site).items()
     next_item = next((each for each in items if not each.labelled), None)
     return site.page("labels.html.jinja", sheet=site.labels, items=items, next=next_item, url=_url)
 
@@ -400,7 +389,7 @@ async def save_label(request: Request) -> Response:
         body += chunk
         if len(body) > _MAX_BYTES:
             site: Site = request.app.state.site
-            return site.page("error.html.jinja", 413, title="Too large", message="No label is that long.")
+            return site.error(413, "Too large", "No label is that long.")
     values = dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True))
     return await run_in_threadpool(_save, request.app.state.site, request.path_params["item"], values)
 
@@ -416,10 +405,7 @@ def _save(site: Site, item: str, values: dict[str, str]) -> Response:
 
 
 def _label_page(site: Site, item: str, values: dict[str, str] | None = None, problem: str = "") -> Response:
-    try:
-        items = _sheet(site).items()
-    except AgentError as error:
-        return _failed(site, error)
+    items = _sheet(site).items()
     found = next((each for each in items if each.id == item), None)
     if found is None:
         raise HTTPException(404)
@@ -444,7 +430,3 @@ def _sheet(site: Site) -> LabelSheet:
 
 def _url(item: LabelItem) -> str:
     return f"/label/{quote(item.id, safe='')}"
-
-
-def _failed(site: Site, error: AgentError) -> Response:
-    return site.page("error.html.jinja", 503, title="These files cannot be used", message=error.message)

@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from guarantee_email_agent.runlog.database import StoreError
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 from guarantee_email_agent.utils.loopback import HOST, listen_on_loopback
+from guarantee_email_agent.utils.process import signals_handled
 from guarantee_email_agent.viewer.pages import (
     QueryError,
     Site,
@@ -85,7 +86,7 @@ def create_application(site: Site) -> Starlette:
             Route("/label/{item}", save_label, methods=["POST"]),
             Route("/static/{digest}/{name}", _static),
         ],
-        exception_handlers={HTTPException: _no_page, QueryError: _error_page, StoreError: _error_page},
+        exception_handlers={HTTPException: _no_page, AgentError: _error_page},
     )
     application.router.redirect_slashes = False
     application.state.site = site
@@ -103,17 +104,19 @@ def _static(request: Request) -> Response:
 
 async def _no_page(request: Request, _: Exception) -> Response:
     site: Site = request.app.state.site
-    return site.page("error.html.jinja", 404, title="There is no such page", message="Nothing has this address.")
+    return site.error(404, "There is no such page", "Nothing has this address.")
 
 
 async def _error_page(request: Request, error: Exception) -> Response:
     site: Site = request.app.state.site
     assert isinstance(error, AgentError)
     if error.code in _NOT_FOUND:
-        return site.page("error.html.jinja", 404, title="Not found", message=error.message)
+        return site.error(404, "Not found", error.message)
     if isinstance(error, QueryError):
-        return site.page("error.html.jinja", 400, title="This address is not right", message=error.message)
-    return site.page("error.html.jinja", 503, title="The run store cannot be read", message=error.message)
+        return site.error(400, "This address is not right", error.message)
+    if isinstance(error, StoreError):
+        return site.error(503, "The run store cannot be read", error.message)
+    return site.error(503, "These files cannot be used", error.message)  # those to be labelled
 
 
 class RequestGuard:
@@ -189,7 +192,8 @@ def serve(site: Site, port: int, announce: Callable[[str], None]) -> None:
         )
         logging.getLogger("uvicorn").setLevel(logging.ERROR)  # any program on this machine may send nonsense
         server = _Server(config)
-        with _ended_by_signals(server):  # before anybody knows that it is there
+        # Both are how it is meant to end, and before anybody knows that it is there.
+        with signals_handled((signal.SIGINT, signal.SIGTERM), server.handle_exit):
             announce(f"http://{HOST}:{port}/")
             asyncio.run(server.serve([listener]))
 
@@ -199,18 +203,6 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """uvicorn's own raises them once more at its end, which would make a failure of it."""
         yield
-
-
-@contextmanager
-def _ended_by_signals(server: uvicorn.Server) -> Iterator[None]:
-    """SIGINT and SIGTERM are how it is meant to end."""
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    former = {number: signal.signal(number, server.handle_exit) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
 
 
 def _bound_socket(port: int) -> socket.socket:
