@@ -15,27 +15,22 @@ from guarantee_email_agent.runlog.statistics import (
 )
 
 counts = st.integers(1, 3000).flatmap(lambda total: st.tuples(st.integers(0, total), st.just(total)))
-thresholds = st.decimals(0, 100, places=3, allow_nan=False)
+thresholds = st.integers(0, 100_000).map(lambda thousandths: thousandths / 1000)
 
 
 class TestThreshold:
-    @pytest.mark.parametrize("written", [99.9, "99.9", "99.9%", " 99.90 ", Decimal("99.9")])
-    def test_is_read_as_the_exact_decimal(self, written: float | str | Decimal) -> None:
-        assert threshold_fraction(written) == Fraction(999, 1000)
+    def test_is_read_as_the_exact_decimal(self) -> None:
+        assert threshold_fraction(99.9) == Fraction(999, 1000)
 
-    @pytest.mark.parametrize(
-        "written",
-        ["", "all", "-0.1", "100.01", "nan", "inf", "sNaN", "1e-999999999", "0e-999999999", "1e999999999", True, None,
-         float("nan"), "99,5"],
-    )  # fmt: skip
-    def test_refuses_what_is_no_percentage(self, written: object) -> None:
+    @pytest.mark.parametrize("threshold", [-0.1, 100.01, float("inf"), float("nan")])
+    def test_refuses_what_is_no_percentage(self, threshold: float) -> None:
         with pytest.raises(ValueError, match="from 0 to 100"):
-            threshold_fraction(written)
+            threshold_fraction(threshold)
 
     @pytest.mark.parametrize(
-        ("threshold", "text"), [(99.0, "99"), ("99.50", "99.5"), (100, "100"), (0, "0"), (10, "10"), ("0.001", "0.001")]
+        ("threshold", "text"), [(99.0, "99"), (99.5, "99.5"), (100, "100"), (0, "0"), (10, "10"), (1e-7, "0.0000001")]
     )
-    def test_is_written_without_needless_zeros(self, threshold: float | str, text: str) -> None:
+    def test_is_written_without_needless_zeros(self, threshold: float, text: str) -> None:
         assert threshold_text(threshold) == text
 
 
@@ -90,28 +85,28 @@ class TestPercentage:
         assert format_percentage(passed, total, threshold) == text
 
     @given(counts, thresholds)
-    def test_reads_on_the_side_of_the_threshold_that_it_is_on(self, count: tuple[int, int], limit: Decimal) -> None:
+    def test_reads_on_the_side_of_the_threshold_that_it_is_on(self, count: tuple[int, int], limit: float) -> None:
         shown = Decimal(format_percentage(*count, limit).rstrip("%"))
-        assert (shown >= limit) is meets_threshold(*count, limit)
+        assert (shown >= Decimal(str(limit))) is meets_threshold(*count, limit)
 
     @given(counts, thresholds)
-    def test_reads_100_only_where_all_passed(self, count: tuple[int, int], limit: Decimal) -> None:
+    def test_reads_100_only_where_all_passed(self, count: tuple[int, int], limit: float) -> None:
         passed, total = count
         text = format_percentage(passed, total, limit)
         assert (text == "100%") is (passed == total)
         assert (Decimal(text.rstrip("%")) == 100) is (passed == total)
 
     @given(counts, thresholds)
-    def test_is_off_by_less_than_one_step(self, count: tuple[int, int], limit: Decimal) -> None:
+    def test_is_off_by_less_than_one_step(self, count: tuple[int, int], limit: float) -> None:
         passed, total = count
         shown = Fraction(Decimal(format_percentage(passed, total, limit).rstrip("%")))
         assert abs(shown - Fraction(100 * passed, total)) < Fraction(1, 10)
 
     @given(counts, thresholds)
-    def test_for_machines_keeps_the_same_rules(self, count: tuple[int, int], limit: Decimal) -> None:
+    def test_for_machines_keeps_the_same_rules(self, count: tuple[int, int], limit: float) -> None:
         passed, total = count
         value = rounded_percentage(passed, total, limit)
-        assert (Fraction(str(value)) >= Fraction(limit)) is meets_threshold(passed, total, limit)
+        assert (Fraction(str(value)) >= Fraction(str(limit))) is meets_threshold(passed, total, limit)
         assert (value == 100) is (passed == total)
 
     @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from guarantee_email_agent.eval.checks import find_phrase
 from guarantee_email_agent.eval.execution import EvalOptions
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.runlog.records import Case
-from guarantee_email_agent.runlog.statistics import Threshold
 from guarantee_email_agent.runlog.suite_statistics import (
     GateDecision,
     GateOutcome,
@@ -48,7 +47,7 @@ class EvalReporter(RunReporter):
         *,
         color: bool | None = None,
         ascii_only: bool | None = None,
-        threshold: Threshold = 99.0,
+        threshold: float = 99.0,
         options: EvalOptions | None = None,
         statistics: SuiteStatistics | None = None,
         lists_passed: bool = True,

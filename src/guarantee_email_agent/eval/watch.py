@@ -28,7 +28,7 @@ from guarantee_email_agent.eval.suite import evaluate, run_again
 from guarantee_email_agent.eval.verdict_inputs import input_files
 from guarantee_email_agent.files.text_file import FileSignature, file_signature
 from guarantee_email_agent.runlog.comparison import Changes, ReplyChange
-from guarantee_email_agent.runlog.statistics import Threshold, format_percentage, meets_threshold, threshold_text
+from guarantee_email_agent.runlog.statistics import format_percentage, meets_threshold, threshold_text
 from guarantee_email_agent.runlog.suite_manifest import suite_folders
 from guarantee_email_agent.runlog.suite_statistics import SharedCauses, Totals
 from guarantee_email_agent.runlog.views.comparison_report import print_replies
@@ -279,9 +279,7 @@ def _names_one(result: EvalResult, beside: set[str]) -> bool:
 # What a save made different -------------------------------------------------------------------------------------------
 
 
-def print_difference(
-    before: Results, after: Results, threshold: Threshold, duration_s: float, terminal: Terminal
-) -> None:
+def print_difference(before: Results, after: Results, threshold: float, duration_s: float, terminal: Terminal) -> None:
     """after: with the very results of `before` for what did not run again. threshold: percent."""
     removed = [before[file] for file in sorted(before.keys() - after.keys())]
     ran = [(before.get(file), result) for file, result in after.items() if before.get(file) is not result]

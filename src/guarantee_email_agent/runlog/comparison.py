@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from guarantee_email_agent.runlog.database import StoreError
-from guarantee_email_agent.runlog.records import Case, Input, Place, Run, cost_of
+from guarantee_email_agent.runlog.records import Case, Input, Place, Run, changed_inputs, cost_of
 from guarantee_email_agent.runlog.run_reader import GREEN, RunStore
 
 _SETTINGS: Final = (
@@ -250,10 +250,10 @@ def _changed_inputs(store: RunStore, pairs: Sequence[CaseChange], run: Run) -> I
         if before is None or after is None or before == after:
             continue
         old, new = _by_name(store.inputs(before)), _by_name(store.inputs(after))
-        for kind, name in sorted(old.keys() | new.keys()):
-            was, now = old.get((kind, name)), new.get((kind, name))
-            if kind in _TOLD_BY_SETTINGS or (was is not None and now is not None and was.digest == now.digest):
+        for verb, kind, name in changed_inputs(old.values(), new.values()):
+            if kind in _TOLD_BY_SETTINGS:
                 continue
+            was, now = old.get((kind, name)), new.get((kind, name))
             shown = f"{case}/{name}" if case and kind in _OF_TASK else name
             change = (kind, shown, was and was.digest, now and now.digest)
             known = changes.get(change)
@@ -262,7 +262,7 @@ def _changed_inputs(store: RunStore, pairs: Sequence[CaseChange], run: Run) -> I
                 shown,
                 was and was.content,
                 now and now.content,
-                "added" if was is None else "removed" if now is None else "changed",
+                verb,
                 cases=count + (known.cases if known else 0),
             )
     yield from changes.values()

@@ -143,7 +143,7 @@ class Usage(NamedTuple):
 
     def plus(self, other: Usage) -> Usage:
         """Both together; price and tokens are known where both are."""
-        known = None if self.cost_usd is None or other.cost_usd is None else self.cost_usd + other.cost_usd
+        known = cost_of((self.cost_usd, other.cost_usd))
         is_told = None not in (self.tokens(), other.tokens())
         counts = (one + more if is_told else 0 for one, more in zip(self[1:5], other[1:5], strict=True))
         sent, received, read, written = counts

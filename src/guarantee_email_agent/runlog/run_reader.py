@@ -223,23 +223,28 @@ class RunStore:
 
     # Results ---------------------------------------------------------------------------------------------------------
 
-    def cases(self, run: Run, parts: Collection[str] = PARTS, *, failed_only: bool = False) -> Iterator[Case]:
+    def cases(self, run: Run, parts: Collection[str] = PARTS) -> Iterator[Case]:
         """The cases of a run in its order, read page by page. parts: of `PARTS` that are read; others are None, and
-        without the judgement a result has no checks. failed_only: none that passed in every repetition.
+        without the judgement a result has no checks.
 
         What results depended on is not read: `inputs` is None.
         """
-        for results in self._by_position(run, parts, failed_only=failed_only):
+        for results in self._by_position(run, parts):
             if run.command == "eval":
                 yield Case(results)
             else:  # several records of a task are judged one by one; earlier versions kept no count of them
                 yield from (Case((each._replace(of=max(each.of, len(results))),)) for each in results)
 
     def outcomes(self, run: Run, *, failed_only: bool = False) -> Iterator[Case]:
-        """The same without what happened; all records of a task are one case."""
+        """The same without what happened; all records of a task are one case.
+
+        failed_only: none that passed in every repetition.
+        """
         return map(Case, self._by_position(run, (), failed_only=failed_only))
 
-    def _by_position(self, run: Run, parts: Collection[str], *, failed_only: bool) -> Iterator[tuple[CaseResult, ...]]:
+    def _by_position(
+        self, run: Run, parts: Collection[str], *, failed_only: bool = False
+    ) -> Iterator[tuple[CaseResult, ...]]:
         condition = "results.run = ? AND results.position BETWEEN ? AND ?"
         if failed_only:
             condition += " AND results.position IN (SELECT position FROM results WHERE run = ? AND verdict != 'passed')"

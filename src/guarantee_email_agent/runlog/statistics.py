@@ -7,46 +7,30 @@ nearest binary float.
 from __future__ import annotations
 
 import math
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
-
-Threshold = float | str | Decimal
 
 _MAX_DECIMALS = 20
 
 
-def threshold_fraction(threshold: Threshold) -> Fraction:
-    """The share that `threshold` percent stands for, exact: "99.9" → 999/1000.
-
-    Raises ValueError for what is no number from 0 to 100 with at most twenty decimals.
-    """
-    try:
-        written = Decimal(str(threshold).strip().removesuffix("%"))
-    except InvalidOperation:
-        raise _no_percentage(threshold) from None
-    exponent = written.as_tuple().exponent
-    # Checked on the decimal: 1e-999999999 as an exact fraction would take all the memory there is.
-    if not isinstance(exponent, int) or exponent < -_MAX_DECIMALS or not 0 <= written <= 100:
-        raise _no_percentage(threshold)
-    return Fraction(written) / 100
+def threshold_fraction(threshold: float) -> Fraction:
+    """The share that `threshold` percent stands for, exact: 99.9 → 999/1000. Raises ValueError beyond 0 and 100."""
+    if not 0 <= threshold <= 100:
+        raise ValueError(f"{threshold!r} is no percentage. Write a number from 0 to 100, such as 99 or 99.5.")
+    return Fraction(str(threshold)) / 100
 
 
-def _no_percentage(threshold: object) -> ValueError:
-    return ValueError(f"{threshold!r} is no percentage. Write a number from 0 to 100, such as 99 or 99.5.")
-
-
-def threshold_text(threshold: Threshold) -> str:
+def threshold_text(threshold: float) -> str:
     """The percentage without a sign and without needless zeros: 99.0 → "99"."""
-    percent = threshold_fraction(threshold) * 100
-    return format((Decimal(percent.numerator) / percent.denominator).normalize(), "f")
+    return format(Decimal(str(threshold)).normalize(), "f")
 
 
-def meets_threshold(passed: int, total: int, threshold: Threshold) -> bool:
+def meets_threshold(passed: int, total: int, threshold: float) -> bool:
     """The gate: whether `passed` of `total` is at least `threshold` percent, compared exactly. 0 of 0 counts as 0 %."""
     return _share(passed, total) >= threshold_fraction(threshold)
 
 
-def format_percentage(passed: int, total: int, threshold: Threshold) -> str:
+def format_percentage(passed: int, total: int, threshold: float) -> str:
     """`passed` of `total` for people: "100%", otherwise one decimal, rounded half up.
 
     What is written stands on the same side of the threshold as the exact share, and reads 100 only where all passed:
@@ -58,7 +42,7 @@ def format_percentage(passed: int, total: int, threshold: Threshold) -> str:
     return f"{_decimal_text(scaled, decimals)}%"
 
 
-def rounded_percentage(passed: int, total: int, threshold: Threshold) -> float:
+def rounded_percentage(passed: int, total: int, threshold: float) -> float:
     """`passed` of `total` for machines: percent with two decimals, by the rules of `format_percentage`."""
     scaled, decimals = _scaled_percentage(_share(passed, total), threshold_fraction(threshold), decimals=2)
     return float(_decimal_text(scaled, decimals))

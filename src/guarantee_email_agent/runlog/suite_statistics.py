@@ -14,7 +14,6 @@ from typing import Any, Final, Literal, NamedTuple
 
 from guarantee_email_agent.runlog.records import Case, GroupCounts, Verdict
 from guarantee_email_agent.runlog.statistics import (
-    Threshold,
     format_percentage,
     mean_interval,
     meets_threshold,
@@ -237,7 +236,7 @@ class SuiteStatistics:
 
     def decide_gate(
         self,
-        threshold: Threshold,
+        threshold: float,
         *,
         require_proof: bool,
         fail_fast: bool = False,
@@ -272,7 +271,7 @@ class SuiteStatistics:
         is_whole = self._is_whole and (planned is None or self.totals.total >= planned)
         return self.mails.count() if is_whole else None
 
-    def repetition_lines(self, threshold: Threshold) -> Iterator[str]:
+    def repetition_lines(self, threshold: float) -> Iterator[str]:
         """For people; none where nothing ran several times."""
         if facts := dict(self.repetition_facts(threshold)):
             passed = f"scenarios that passed every time (pass^{self._repeat}): {facts['Passed every time']}"
@@ -281,7 +280,7 @@ class SuiteStatistics:
                 yield f"Flaky: {facts['Flaky']}"
         yield from self.repetition_notes()
 
-    def repetition_facts(self, threshold: Threshold) -> Iterator[tuple[str, str]]:
+    def repetition_facts(self, threshold: float) -> Iterator[tuple[str, str]]:
         """What `repetition_lines` says, by names; none where nothing ran several times."""
         if self._repeat == 1:
             return
@@ -331,7 +330,7 @@ class SuiteStatistics:
         shown = "The agent was built on this suite, so this shows that nothing it guards has broken"
         return f"{counts} {shown}; it says nothing of how often new mail goes wrong."
 
-    def group_lines(self, threshold: Threshold) -> Iterator[str]:
+    def group_lines(self, threshold: float) -> Iterator[str]:
         """For people: a table by category and one by language, each where there are several."""
         for kind, groups in self._by_kind().items():
             if len(groups) < 2:
@@ -378,7 +377,7 @@ def _as_dict(passed: int, total: int) -> Mapping[str, int]:
     return {"passed": passed, "total": total}
 
 
-def _rate(passed: int, total: int, threshold: Threshold) -> str:
+def _rate(passed: int, total: int, threshold: float) -> str:
     return f"{passed}/{total} ({format_percentage(passed, total, threshold)})"
 
 

@@ -9,7 +9,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from guarantee_email_agent.runlog.records import Case, Outcome, Verdict
-from guarantee_email_agent.runlog.statistics import Threshold, format_percentage, meets_threshold
+from guarantee_email_agent.runlog.statistics import format_percentage, meets_threshold
 from guarantee_email_agent.runlog.suite_statistics import GateOutcome, Totals
 from guarantee_email_agent.runlog.views.report import RunOptions
 from guarantee_email_agent.utils.errors import (
@@ -45,7 +45,7 @@ class RunReporter(ABC):
     COUNTS_ERRORS: ClassVar[bool] = False
 
     def __init__(
-        self, terminal: Terminal, threshold: Threshold, *, measures_agent: bool = True, quiet: bool = False
+        self, terminal: Terminal, threshold: float, *, measures_agent: bool = True, quiet: bool = False
     ) -> None:
         """threshold: percent. measures_agent: whether the results say how good an agent is, so that a rate is due.
 
