@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from shipped_instructions import SHIPPED, shipped_interpreter
 
+from guarantee_email_agent.email.model_requests import mail_data
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.lexicon import LexiconSource, parse_lexicon, read_lexicon
@@ -37,7 +38,9 @@ def ask(request: dict[str, Any], lexicon: LexiconSource | None = None) -> dict[s
 
 
 def triage(instructions: Instructions, body: str, **more: Any) -> dict[str, Any]:
-    return ask(triage_request(parse_email(raw_mail(body, **more)), instructions), lambda: instructions.lexicon)
+    return ask(
+        triage_request(mail_data(parse_email(raw_mail(body, **more))), instructions), lambda: instructions.lexicon
+    )
 
 
 def taught(instructions: Instructions, language: str, old: str, new: str) -> Instructions:
@@ -149,7 +152,7 @@ def test_two_new_topics_of_one_weight_are_unclear(instructions: Instructions) ->
 
 
 def test_a_lexicon_that_is_broken_gives_no_answer(instructions: Instructions) -> None:
-    request = triage_request(parse_email(raw_mail("My dryer leaks.")), instructions)
+    request = triage_request(mail_data(parse_email(raw_mail("My dryer leaks."))), instructions)
     with pytest.raises(InstructionError, match="no file holds <denials>"):
         ask(request, lambda: parse_lexicon(()))
 
@@ -186,7 +189,11 @@ REPLY = """<reply>
 def chosen(instructions: Instructions, body: str, **more: Any) -> list[str]:
     (template,) = parse_templates(REPLY)
     request = choice_request(
-        parse_email(raw_mail(body, **more)), instructions, instructions.route(VALID), FACTS, template.offered(FACTS)
+        mail_data(parse_email(raw_mail(body, **more))),
+        instructions,
+        instructions.route(VALID),
+        FACTS,
+        template.offered(FACTS),
     )
     return list(ask(request)["ids"])
 
@@ -214,7 +221,7 @@ def test_a_hint_counts_in_the_subject_but_not_in_one_that_repeats_an_earlier_mai
 
 
 def test_a_tool_it_does_not_know_is_an_error(instructions: Instructions) -> None:
-    request = triage_request(parse_email(raw_mail("x")), instructions)
+    request = triage_request(mail_data(parse_email(raw_mail("x"))), instructions)
     with pytest.raises(LLMError, match="'sing_a_song'") as caught:
         ask({**request, "tool_choice": {"type": "tool", "name": "sing_a_song"}})
     assert caught.value.code == "llm_offline_request"
@@ -222,6 +229,6 @@ def test_a_tool_it_does_not_know_is_an_error(instructions: Instructions) -> None
 
 @pytest.mark.parametrize("tool", ["record_triage", "choose_sentences"])
 def test_a_request_without_a_mail_is_an_error(tool: str, instructions: Instructions) -> None:
-    request = triage_request(parse_email(raw_mail("x")), instructions)
+    request = triage_request(mail_data(parse_email(raw_mail("x"))), instructions)
     with pytest.raises(LLMError, match="the request holds no"):
         ask({**request, "messages": [{"role": "user", "content": "hello"}], "tool_choice": {"name": tool}})

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from shipped_instructions import SHIPPED, shipped_interpreter
 
+from guarantee_email_agent.email.model_requests import mail_data
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.instructions.hand_over_lexicon import parse_hand_over
@@ -73,7 +74,11 @@ async def _read(name: str, instructions: Instructions) -> tuple[list[str], list[
     for mail in _mails(name):
         if mail.get("hand_over"):
             continue  # nobody reads further
-        answer = (await shipped_interpreter().create(**triage_request(_parse(mail), instructions))).content[0].input
+        answer = (
+            (await shipped_interpreter().create(**triage_request(mail_data(_parse(mail)), instructions)))
+            .content[0]
+            .input
+        )
         topics, found, wanted = (mail["topic"], mail.get("also_right")), _keys(answer), _keys(mail)
         line = f"{mail['id']}: wanted {mail['topic']} {mail['serials']}, got {dict(answer)}"
         # What numbers a mail about something else holds does not matter.

@@ -3,6 +3,7 @@
 import copy
 from typing import Any
 
+from guarantee_email_agent.email.model_requests import mail_data
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.instructions.instruction import Instructions
@@ -15,7 +16,7 @@ FACTS = {"serial_number": "SN1", "warranty_status": "valid", "expiration_date": 
 
 
 def triage(instructions: Instructions, body: str) -> dict[str, Any]:
-    return copy.deepcopy({**PARAMETERS, **triage_request(_email(body), instructions)})
+    return copy.deepcopy({**PARAMETERS, **triage_request(mail_data(_email(body)), instructions)})
 
 
 def choice(instructions: Instructions, body: str, **facts: Any) -> dict[str, Any]:
@@ -23,7 +24,7 @@ def choice(instructions: Instructions, body: str, **facts: Any) -> dict[str, Any
     known = FACTS | facts
     template = select_template(scenario.templates_in("en"), known)
     assert template
-    request = choice_request(_email(body), instructions, scenario, known, template.offered(known))
+    request = choice_request(mail_data(_email(body)), instructions, scenario, known, template.offered(known))
     return copy.deepcopy({**PARAMETERS, **request})
 
 

@@ -22,7 +22,6 @@ from guarantee_email_agent.llm.prompts import (
     hint_data,
     is_choice,
     is_triage,
-    mail_data,
     number_formats,
     triage_request,
     with_objection,
@@ -32,6 +31,20 @@ from guarantee_email_agent.utils.errors import ProcessingError
 logger = logging.getLogger(__name__)
 
 MAX_CHOICES: Final = 2
+
+
+def mail_data(email: Email) -> dict[str, Any]:
+    """What a model sees of a mail. is_answer: the subject says so, and repeats an earlier one."""
+    return {
+        "subject": email.subject,
+        "is_answer": email.is_answer,
+        "from": email.sender,
+        "received": email.received,
+        "attachments": list(email.attachments),
+        "new_text": email.new_text,
+        "quoted_text": email.quoted_text,
+        "signature": email.signature_text,
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +62,7 @@ class ModelRequests:
         if isinstance(self.model, InstructionInterpreter):  # takes what a request would be written of
             topics = [topic.name for topic in (*instructions.topics, UNCLEAR_TOPIC)]
             return self.model.triage(mail_data(email), topics, number_formats(instructions), asked_for)
-        request = triage_request(email, instructions, asked_for)
+        request = triage_request(mail_data(email), instructions, asked_for)
 
         def is_valid(answer: object) -> bool:
             return is_triage(answer, instructions.topics, instructions.look_ups)
@@ -83,7 +96,7 @@ class ModelRequests:
         if offered and isinstance(self.model, InstructionInterpreter):
             chosen = self.model.choose_sentences(mail_data(email), list(map(hint_data, offered)))
         elif offered:
-            request = choice_request(email, instructions, scenario, facts, offered)
+            request = choice_request(mail_data(email), instructions, scenario, facts, offered)
             chosen = await self._choose(request, offered, scenario)
         try:
             return template.compose(facts, chosen)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 from guarantee_email_agent.instructions.hand_over_lexicon import HandOverReason
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
@@ -101,33 +101,12 @@ def _are_texts(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(each, str) for each in value)
 
 
-class MailText(Protocol):
-    """The parts of a mail that a model sees. `is_answer`: the subject says so, and repeats an earlier one."""
-
-    @property
-    def subject(self) -> str: ...
-    @property
-    def is_answer(self) -> bool: ...
-    @property
-    def sender(self) -> str: ...
-    @property
-    def received(self) -> str: ...
-    @property
-    def attachments(self) -> tuple[str, ...]: ...
-    @property
-    def new_text(self) -> str: ...
-    @property
-    def quoted_text(self) -> str: ...
-    @property
-    def signature_text(self) -> str: ...
-
-
-def triage_request(email: MailText, instructions: Instructions, asked_for: str | None = None) -> dict[str, Any]:
+def triage_request(mail: Mapping[str, Any], instructions: Instructions, asked_for: str | None = None) -> dict[str, Any]:
     """The parts of a request that are ours to say; the caller adds model, temperature and max_tokens.
 
-    asked_for: what the reply of ours asked for that the mail answers.
+    mail: what a model sees of it. asked_for: what the reply of ours asked for that the mail answers.
     """
-    content = _mail_element(email)
+    content = element("mail", mail)
     if formats := number_formats(instructions):
         content += "\n" + element(NUMBERS_ELEMENT, formats)
     if asked_for is not None:
@@ -152,7 +131,7 @@ def number_formats(instructions: Instructions) -> list[dict[str, Any]]:
 
 
 def choice_request(
-    email: MailText,
+    mail: Mapping[str, Any],
     instructions: Instructions,
     scenario: ScenarioInstruction,
     facts: Mapping[str, str | None],
@@ -171,7 +150,7 @@ def choice_request(
         (
             element("facts", {"scenario": scenario.name, **facts}),
             element("sentences", sentences),
-            _mail_element(email),
+            element("mail", mail),
         )
     )
     ids = {"type": "array", "items": {"type": "string", "enum": [each["id"] for each in sentences]}}
@@ -248,23 +227,6 @@ def element(name: str, value: object) -> str:
     """A value as JSON in an element that nothing in it can close."""
     text = _ENCODER.encode(value).replace("<", "\\u003c")
     return f"<{name}>\n{text}\n</{name}>"
-
-
-def _mail_element(email: MailText) -> str:
-    return element("mail", mail_data(email))
-
-
-def mail_data(email: MailText) -> dict[str, Any]:
-    return {
-        "subject": email.subject,
-        "is_answer": email.is_answer,
-        "from": email.sender,
-        "received": email.received,
-        "attachments": list(email.attachments),
-        "new_text": email.new_text,
-        "quoted_text": email.quoted_text,
-        "signature": email.signature_text,
-    }
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
