@@ -17,7 +17,7 @@ from guarantee_email_agent.config.mcp_server import (
     look_up_tool,
 )
 from guarantee_email_agent.files.problems import ProblemsError, suggestion
-from guarantee_email_agent.files.validation import not_blank, setting
+from guarantee_email_agent.files.validation import all_matching, not_blank, setting
 
 MAX_FACTS: Final = 8
 
@@ -64,11 +64,7 @@ def _topics(values: tuple[str, ...]) -> str | None:
     return None
 
 
-def _words(values: Sequence[str]) -> str | None:
-    wrong = next((value for value in values if not re.fullmatch(_WORD, value)), None)
-    if wrong is not None:
-        return f"must list short plain words, such as shipped, not {wrong!r}"
-    return None
+_words: Final = all_matching(_WORD, "short plain words, such as shipped")
 
 
 def _statuses(values: tuple[str, ...]) -> str | None:

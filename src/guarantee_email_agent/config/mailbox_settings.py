@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from guarantee_email_agent.files.validation import not_blank, setting
+from guarantee_email_agent.files.validation import all_matching, matching, not_blank, setting
 
 OAuthFlow = Literal["device", "authorization_code", "client_credentials", "service_account"]
 
 KEPT_TOKEN_FLOWS: Final[tuple[OAuthFlow, ...]] = ("device", "authorization_code")
 """Those in which a person signs in once, so that the refresh token has to be kept."""
 
-_URL: Final = re.compile(
-    r"https://[^\s/@?#]+[^\s@?#]*|http://(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?(/[^\s@?#]*)?", re.IGNORECASE
-)
-_TENANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
+_URL: Final = r"(?i)https://[^\s/@?#]+[^\s@?#]*|http://(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?(/[^\s@?#]*)?"
+_TENANT: Final = r"[A-Za-z0-9][A-Za-z0-9.-]*"
+_SCOPE: Final = r'[^\s"\\]+'
 _MICROSOFT: Final = "https://login.microsoftonline.com"
 _MICROSOFT_SCOPES: Final = (
     "https://outlook.office.com/IMAP.AccessAsUser.All",
@@ -37,21 +35,9 @@ class OAuthEndpoints:
     authorization: str | None = None
 
 
-def _endpoint(value: str) -> str | None:
-    if _URL.fullmatch(value):
-        return None
-    return f"must be a URL that begins with https://, without a user or a query, not {value!r}"
-
-
-def _tenant(value: str) -> str | None:
-    if _TENANT.fullmatch(value):
-        return None
-    return f"must be the id of a directory, or its domain, such as contoso.onmicrosoft.com, not {value!r}"
-
-
-def _scopes(scopes: tuple[str, ...]) -> str | None:
-    wrong = next((scope for scope in scopes if not scope or re.search(r"[\s\"\\]", scope)), None)
-    return None if wrong is None else f"must list scopes without spaces, each an item of its own, not {wrong!r}"
+_endpoint: Final = matching(_URL, "a URL that begins with https://, without a user or a query")
+_tenant: Final = matching(_TENANT, "the id of a directory, or its domain, such as contoso.onmicrosoft.com")
+_scopes: Final = all_matching(_SCOPE, "scopes without spaces, each an item of its own")
 
 
 @dataclass(frozen=True, slots=True)

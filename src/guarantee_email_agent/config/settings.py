@@ -12,18 +12,14 @@ from guarantee_email_agent.config.look_up_settings import LookUpSettings, Warran
 from guarantee_email_agent.config.mailbox_settings import MarkKind, OAuthSettings, folder_name
 from guarantee_email_agent.config.mcp_server import TICKETING_TOOLS, WARRANTY_TOOLS, McpServer, OwnTool, check_mappings
 from guarantee_email_agent.config.operation_settings import MetricsSettings, StoreSettings
-from guarantee_email_agent.files.validation import not_blank, number, setting
+from guarantee_email_agent.files.validation import all_matching, matching, not_blank, number, setting
 from guarantee_email_agent.utils.errors import ConfigurationError
 
-_ADDRESS: Final = re.compile(r"[^\s@<>,]+@[^\s@<>,]+")
+_ADDRESS: Final = r"[^\s@<>,]+@[^\s@<>,]+"
 _NO_LEDGER_FILE: Final = re.compile(r"[\s'\"]*[A-Za-z][\w+.-]+\s*[=:]|.*password\s*=|(//)?[^/]*:[^/]*@", re.IGNORECASE)
 """What libpq or a URL with a slip in it is: a scheme with a colon, keywords with values, a user with a password."""
 _API_ADDRESS: Final = re.compile(r"https?://[^\s/@]+(/[^\s@]*)?", re.IGNORECASE)
-_AUTHSERV_ID: Final = re.compile(r"[^\s;:\"]+")
-
-
-def _address(value: str) -> str | None:
-    return None if _ADDRESS.fullmatch(value) else f"must be a bare address such as support@example.com, not {value!r}"
+_AUTHSERV_ID: Final = r"[^\s;:\"]+"
 
 
 def _base_url(value: str) -> str | None:
@@ -64,15 +60,7 @@ def _answer_since(value: str) -> str | None:
     )
 
 
-def _authserv_id(value: str) -> str | None:
-    if _AUTHSERV_ID.fullmatch(value):
-        return None
-    return f"must be the one word before the first ; of Authentication-Results, such as mx.example.com, not {value!r}"
-
-
-def _addresses(addresses: tuple[str, ...]) -> str | None:
-    wrong = next((address for address in addresses if not _ADDRESS.fullmatch(address)), None)
-    return None if wrong is None else f"must list bare addresses such as support@example.com, not {wrong!r}"
+_addresses: Final = all_matching(_ADDRESS, "bare addresses such as support@example.com")
 
 
 def _mapping_check(own_tools: Mapping[str, OwnTool], needed: str | None = None) -> Callable[[McpServer], str | None]:
@@ -166,7 +154,9 @@ class MailboxSettings:
     """The mailbox: IMAP and SMTP where `imap.host` is set, a Maildir, or what an MCP server offers."""
 
     from_address: str | None = setting(
-        None, "Address that replies come from; mail from it is never answered.", _address
+        None,
+        "Address that replies come from; mail from it is never answered.",
+        matching(_ADDRESS, "a bare address such as support@example.com"),
     )
     maildir: Path = setting(Path("mailbox"), "The Maildir that is the inbox where no IMAP server is named.")
     imap: Imap = setting(Imap(), "The IMAP server that holds the inbox.")
@@ -302,7 +292,9 @@ class AgentSettings:
         "date or ticket; `hold`, it is handed over.",
     )
     authserv_id: str | None = setting(
-        None, "The name by which your mail server signs `Authentication-Results`; no other is believed.", _authserv_id
+        None,
+        "The name by which your mail server signs `Authentication-Results`; no other is believed.",
+        matching(_AUTHSERV_ID, "the one word before the first ; of Authentication-Results, such as mx.example.com"),
     )
     trusted_forms: tuple[str, ...] = setting(
         (), "Senders whose `Reply-To` is answered: the web forms of your own site.", _addresses

@@ -9,8 +9,9 @@ Supported types: str, int, float, bool, Path, Literal, tuple[T, ...], Mapping[st
 
 from __future__ import annotations
 
+import re
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, field, fields, is_dataclass, replace
 from functools import cache
 from math import isfinite
@@ -69,6 +70,21 @@ def distinct_texts(values: Sequence[str]) -> str | None:
     if not all(map(str.strip, values)):
         return "holds an empty text; write it, or remove it"
     return "holds the same text twice; remove one" if len(set(values)) < len(values) else None
+
+
+def matching(pattern: str, wanted: str) -> Callable[[str], str | None]:
+    """A check: the whole text fits a regular expression. wanted: what it must be, in words."""
+    return lambda value: None if re.fullmatch(pattern, value) else f"must be {wanted}, not {value!r}"
+
+
+def all_matching(pattern: str, wanted: str) -> Callable[[Iterable[str]], str | None]:
+    """The same of each of several texts."""
+
+    def check(values: Iterable[str]) -> str | None:
+        wrong = next((value for value in values if not re.fullmatch(pattern, value)), None)
+        return None if wrong is None else f"must list {wanted}, not {wrong!r}"
+
+    return check
 
 
 def field_key(field: Field[Any]) -> str | None:
