@@ -41,8 +41,6 @@ class BrokenPipeSafeStream:
 
     def reader_has_left(self) -> bool:
         """Whether it is a pipe or a terminal at whose other end nobody is any more."""
-        if not hasattr(select, "poll"):
-            return False
         poll = select.poll()
         poll.register(self._stream.fileno(), 0)
         return any(event & (select.POLLERR | select.POLLHUP | select.POLLNVAL) for _, event in poll.poll(0))

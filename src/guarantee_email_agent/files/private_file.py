@@ -110,7 +110,7 @@ def locked(path: Path, timeout_s: float) -> Iterator[None]:
 
     timeout_s: seconds to wait for another process. Raises TimeoutError, and OSError where no lock can be made.
     """
-    import fcntl  # which Windows lacks
+    import fcntl  # few commands lock
 
     lock = path.with_name(f".{path.name}.lock")
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, _MODE)

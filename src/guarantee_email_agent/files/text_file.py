@@ -12,9 +12,7 @@ from typing import Final, Generic, TypeVar
 
 from guarantee_email_agent.utils.errors import AgentError
 
-_OPEN_FLAGS: Final = (
-    os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
-)
+_OPEN_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class InputFileError(AgentError):
@@ -59,7 +57,8 @@ def read_bytes(path: Path | str, max_bytes: int) -> bytes:
     except NoFileError as error:
         raise InputFileError(str(error.strerror), "document_unreadable") from None
     except (OSError, ValueError) as error:
-        raise _unreadable(path, error) from None
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputFileError(f"the file cannot be read ({reason})", "document_unreadable") from None
     if len(data) > max_bytes:
         raise InputFileError(
             f"the file is larger than {max_bytes:,} bytes, the most that is read; make it smaller",
@@ -117,13 +116,6 @@ def _kind_of_mode(mode: int) -> str | None:
     return next((name for is_kind, name in kinds if is_kind(mode)), "a device")
 
 
-def _unreadable(path: Path | str, error: OSError | ValueError) -> InputFileError:
-    if os.path.isdir(path):  # Windows refuses to open a folder at all
-        return InputFileError("this is a folder, not a file", "document_unreadable")
-    reason = getattr(error, "strerror", None) or str(error)
-    return InputFileError(f"the file cannot be read ({reason})", "document_unreadable")
-
-
 def _not_utf8(data: bytes, error: UnicodeDecodeError) -> InputFileError:
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return InputFileError(
@@ -145,7 +137,7 @@ def write_new_file(path: Path, content: bytes) -> bool:
     Raises OSError where it cannot be written; then nothing of it stays.
     """
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     except FileExistsError:
         return False
     try:
@@ -214,7 +206,7 @@ class FileCache(Generic[_Value]):
     def _stays_open(self, signature: FileSignature) -> bool:
         """Whether the file can be watched by a descriptor. Another one may come to stand behind a link."""
         path, changed = signature[0], signature[2]
-        if os.name != "posix" or os.path.islink(path) or not os.path.isfile(path):
+        if os.path.islink(path) or not os.path.isfile(path):
             return False
         try:
             self._open.append(os.open(path, _OPEN_FLAGS))

@@ -476,6 +476,3 @@ class ResultFilter(NamedTuple):
     category: str | None = None
     language: str | None = None
     text: str | None = None
-
-
-ALL_RESULTS: Final = ResultFilter()

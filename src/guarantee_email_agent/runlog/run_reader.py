@@ -16,7 +16,6 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.runlog.database import BUSY_S, RUN_COUNTS, Database, RunOwners, storable
 from guarantee_email_agent.runlog.records import (
-    ALL_RESULTS,
     INCOMPLETE,
     PARTS,
     Case,
@@ -42,7 +41,9 @@ _GROUPS: Final = """SELECT category, language, sum(ok), count(*) FROM (
         SELECT case_id, min(verdict = 'passed') AS ok FROM results WHERE run = ? GROUP BY position)
     JOIN cases ON cases.id = case_id GROUP BY category, language ORDER BY category, language"""
 
+_PASSED: Final = "outcome = 'passed'"
 _IN_ORDER: Final = "results.position, results.repetition"
+_MAX_CAUSES: Final = 20
 _NAMES_OF_CAUSE: Final = 8
 _PAGE: Final = 1_000
 _PAGE_OF_CASES: Final = 200
@@ -72,9 +73,6 @@ class RunFilter(NamedTuple):
     command: str | None = None
     suite: str | None = None
     outcome: str | None = None
-
-
-ALL_RUNS: Final = RunFilter()
 
 
 class Cause(NamedTuple):
@@ -108,10 +106,7 @@ class RunStore:
         self, key: SuiteKey | None = None, *, command: str | None = None, before: int | None = None, limit: int = 50
     ) -> list[Run]:
         """The newest first. key, command: only such ones. before: only those below this number, for the next page."""
-        conditions, values = _conditions(key)
-        if command is not None:
-            conditions.append("command = ?")
-            values.append(command)
+        conditions, values = _equal({"command": command, **_of_key(key)})
         if before is not None:
             conditions.append("number < ?")
             values.append(before)
@@ -133,13 +128,12 @@ class RunStore:
         """
         shown = printable(truncate(name, 60))
         if name in (LAST, GREEN):
-            conditions, values = _conditions(key)
-            found = self._runs([*conditions, "outcome = 'passed'"] if name == GREEN else conditions, values, 1)
-            if not found:
+            newest = self._newest(key, *([_PASSED] if name == GREEN else []))
+            if newest is None:
                 which = "run has passed its gate" if name == GREEN else "run is kept"
                 of_suite = "" if key is None else f" of {printable(key.suite)}"
                 raise self._database.error("no_such_run", f"no {which}{of_suite} yet")
-            return found[0]
+            return newest
         if not _RUN_ID.fullmatch(name):
             problem = f"'{shown}' is no id of a run. Write one such as 20260118T100000-5f3a9c1e, {LAST} or {GREEN}"
             raise self._database.error("no_such_run", problem)
@@ -166,23 +160,19 @@ class RunStore:
         Raises StoreError for none.
         """
         for key in (run.key, run.key._replace(selection=())):
-            conditions, values = _conditions(key)
-            if found := self._runs([*conditions, "outcome = 'passed'", "number < ?"], [*values, run.number], 1):
-                return found[0]
+            if newest := self._newest(key, _PASSED, f"number < {run.number:d}"):
+                return newest
         problem = f"no run of {printable(run.suite)} has passed its gate before {run.id}. Name a run by its id"
         raise self._database.error("no_such_run", problem)
 
     def find_complete(self, key: SuiteKey) -> Run:
         """The newest run of a suite that came to its end with all results. Raises StoreError for none."""
-        conditions, values = _conditions(key)
-        found = self._runs(
-            [*conditions, "outcome IN ('passed', 'failed', 'inconclusive')", "total >= planned"], values, 1
-        )
-        if not found:
+        newest = self._newest(key, "outcome IN ('passed', 'failed', 'inconclusive')", "total >= planned")
+        if newest is None:
             problem = f"no whole run of {printable(key.suite)} is kept yet"
             problem += ". Run it once without a baseline, or name a run by its id"
             raise self._database.error("no_such_run", problem)
-        return found[0]
+        return newest
 
     def last_interrupted(self, key: SuiteKey) -> Run | None:
         """The newest run of a suite, if it was interrupted or killed."""
@@ -203,6 +193,11 @@ class RunStore:
             return []
         ran = {position for (position,) in self.rows("SELECT position FROM results WHERE run = ?", (run.number,))}
         return [name for position, name in enumerate(announced, 1) if position not in ran]
+
+    def _newest(self, key: SuiteKey | None, *further: str) -> Run | None:
+        """Of those that meet further conditions, too."""
+        conditions, values = _equal(_of_key(key))
+        return next(iter(self._runs([*conditions, *further], values, 1)), None)
 
     def _runs(self, conditions: Sequence[str], values: Sequence[Any], limit: int, *, skip: int = 0) -> list[Run]:
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
@@ -407,7 +402,7 @@ class RunStore:
 
     # A page of runs or results ----------------------------------------------------------------------------------------
 
-    def page_of_runs(self, which: RunFilter = ALL_RUNS, page: int = 1, limit: int = 30) -> tuple[list[Run], bool]:
+    def page_of_runs(self, which: RunFilter, page: int, limit: int) -> tuple[list[Run], bool]:
         """The newest first, and whether there are more. page: from 1."""
         found = self._runs(*self._run_conditions(which), limit + 1, skip=(page - 1) * limit)
         return found[:limit], len(found) > limit
@@ -421,7 +416,7 @@ class RunStore:
         """By category and language, in the order of their names."""
         return [GroupCounts(*row) for row in self.rows(_GROUPS, (run.number,))]
 
-    def causes(self, run: Run, limit: int = 20) -> list[Cause]:
+    def causes(self, run: Run) -> list[Cause]:
         """What cases share that did not pass, the most frequent first; what is of one case alone is none."""
         query = """SELECT checks.name, checks.reason, count(DISTINCT position) AS number FROM checks
             JOIN results ON results.id = checks.result WHERE run = ?
@@ -435,11 +430,11 @@ class RunStore:
                 count,
                 [case for (case,) in self.rows(names, (run.number, name, reason, _NAMES_OF_CAUSE))],
             )
-            for name, reason, count in self.rows(query, (run.number, limit))
+            for name, reason, count in self.rows(query, (run.number, _MAX_CAUSES))
         ]
 
     def page_of_results(
-        self, run: Run, which: ResultFilter = ALL_RESULTS, page: int = 1, limit: int = 50
+        self, run: Run, which: ResultFilter, page: int = 1, *, limit: int
     ) -> tuple[list[CaseResult], int]:
         """In the order of the run, and how many fit on all pages. page: from 1."""
         filters, wanted = _result_conditions(which)
@@ -451,12 +446,7 @@ class RunStore:
         return found, self.rows(query, (run.number, *wanted))[0][0]
 
     def _run_conditions(self, which: RunFilter) -> tuple[list[str], list[Any]]:
-        conditions: list[str] = []
-        values: list[Any] = []
-        for column, wanted in (("command", which.command), ("suite", which.suite)):
-            if wanted is not None:
-                conditions.append(f"{column} = ?")
-                values.append(wanted)
+        conditions, values = _equal({"command": which.command, "suite": which.suite})
         if which.outcome in (GOING_ON, "interrupted"):
             unended = self.rows("SELECT number FROM runs WHERE outcome IS NULL", ())
             numbers = [number for (number,) in unended if self._owners.is_alive(number) == (which.outcome == GOING_ON)]
@@ -477,24 +467,22 @@ class RunStore:
             return connection.execute(query, bound).fetchall()
 
 
-def _conditions(key: SuiteKey | None) -> tuple[list[str], list[Any]]:
-    if key is None:
-        return [], []
-    values = [key.command, key.suite, json.dumps(key.selection), key.agent, key.llm]
-    return ["command = ? AND suite = ? AND selection = ? AND agent = ? AND llm = ?"], values
+def _of_key(key: SuiteKey | None) -> dict[str, Any]:
+    return {} if key is None else key._asdict() | {"selection": json.dumps(key.selection)}
+
+
+def _equal(columns: Mapping[str, Any]) -> tuple[list[str], list[Any]]:
+    """Conditions, and the values that they have open. columns: what each is to be; None for anything."""
+    wanted = {column: value for column, value in columns.items() if value is not None}
+    return [f"{column} = ?" for column in wanted], list(wanted.values())
 
 
 def _result_conditions(which: ResultFilter) -> tuple[list[str], list[Any]]:
-    """A filter as conditions on the tables `results` and `cases`, and the values that they have open."""
-    conditions: list[str] = []
-    values: list[Any] = []
+    """A filter as conditions on the tables `results` and `cases`."""
+    conditions, values = _equal({"cases.category": which.category, "cases.language": which.language})
     if which.verdicts is not None:
         conditions.append(f"results.verdict IN ({', '.join('?' * len(which.verdicts))})")
         values += which.verdicts
-    for column, wanted in (("category", which.category), ("language", which.language)):
-        if wanted is not None:
-            conditions.append(f"cases.{column} = ?")
-            values.append(wanted)
     if which.text is not None:
         conditions.append("(instr(lower(cases.name), lower(?)) OR instr(lower(cases.description), lower(?)))")
         values += [which.text, which.text]

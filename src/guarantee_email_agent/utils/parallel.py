@@ -24,7 +24,6 @@ def map_in_order(work: Callable[[_Item], _Result], items: Iterable[_Item], jobs:
     if jobs <= 1:
         yield from map(work, items)
         return
-    import threading
     from concurrent.futures import Future, wait
     from itertools import islice
     from queue import Empty, SimpleQueue

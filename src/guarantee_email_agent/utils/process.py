@@ -53,10 +53,8 @@ def signals_handled(numbers: Iterable[int], handler: Callable[[int, Any], object
 
 def forbid_core_files() -> None:
     """Of this process, and of those that it starts."""
-    try:
-        import resource
-    except ImportError:  # Windows has neither
-        return
+    import resource  # few commands need it
+
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 

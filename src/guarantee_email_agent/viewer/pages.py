@@ -232,7 +232,7 @@ def run_page(request: Request) -> Response:
     page = query.number("page") or 1
     with site.open_store() as store:
         run = store.with_counts(store.find_run(request.path_params["run"]))
-        found, matching = store.page_of_results(run, which, page, _RESULTS)
+        found, matching = store.page_of_results(run, which, page, limit=_RESULTS)
         is_filtered = any(value is not None for value in which)
         failed: list[ResultRow] = []
         if not is_filtered and page == 1 and run.total > run.passed:
