@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from guarantee_email_agent.config.settings import Config
     from guarantee_email_agent.runlog.records import KeptRun
     from guarantee_email_agent.runlog.run_reader import RunStore
+    from guarantee_email_agent.utils.terminal import Terminal
 
 
 def open_closed_streams() -> None:
@@ -313,6 +314,12 @@ def results_stream(options: argparse.Namespace) -> BrokenPipeSafeStream:
         if any(map(is_stdout, paths)):
             return BrokenPipeSafeStream(sys.stderr)
     return BrokenPipeSafeStream(sys.stdout)
+
+
+def results_terminal(options: argparse.Namespace) -> Terminal:
+    from guarantee_email_agent.utils.terminal import Terminal
+
+    return Terminal(results_stream(options))
 
 
 def add_verbose_option(parser: Parser, first: str = "") -> None:

@@ -6,7 +6,7 @@ import argparse
 
 from guarantee_email_agent.cli import arguments
 from guarantee_email_agent.utils.errors import EXIT_SUCCESS
-from guarantee_email_agent.utils.process import signals_as_ctrl_c
+from guarantee_email_agent.utils.process import forbid_core_files, signals_as_ctrl_c
 
 _EXIT_CODES = """\
   0    signed in; the token is kept, and a client that needs no sign-in got one
@@ -47,12 +47,9 @@ def add_authorize(commands: arguments.Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.agent.sign_in import sign_in
-    from guarantee_email_agent.utils.process import forbid_core_files
-    from guarantee_email_agent.utils.terminal import Terminal
 
     config = arguments.load_config_and_log(options.config, options.verbose)
     forbid_core_files()
     with signals_as_ctrl_c():
-        terminal = Terminal(arguments.results_stream(options))
-        sign_in(config, terminal, timeout_s=options.timeout, port=options.port)
+        sign_in(config, arguments.results_terminal(options), timeout_s=options.timeout, port=options.port)
     return EXIT_SUCCESS

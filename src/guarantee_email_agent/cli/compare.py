@@ -42,11 +42,10 @@ def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.files.report_files import write_json_report
     from guarantee_email_agent.runlog.comparison import compare_runs, find_pair
     from guarantee_email_agent.runlog.views.comparison_report import MAX_REPLIES, json_comparison, print_comparison
-    from guarantee_email_agent.utils.terminal import Terminal
 
     with arguments.open_run_store(options) as store:
         pair = find_pair(store, options.baseline, options.run_name)
         comparison = compare_runs(store, *pair, max_details=MAX_REPLIES if options.json_file is None else None)
-    print_comparison(comparison, Terminal(arguments.results_stream(options)))
+    print_comparison(comparison, arguments.results_terminal(options))
     write_json_report(options.json_file, lambda: json_comparison(comparison), "compare_report_unwritable")
     return EXIT_EVALUATION if options.no_regressions and not comparison.shows_no_regression else EXIT_SUCCESS

@@ -52,10 +52,8 @@ def _folder(text: str) -> Path:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from guarantee_email_agent.utils.terminal import Terminal
-
     arguments.log_to_console(verbose=False)
-    terminal = Terminal(arguments.results_stream(options))
+    terminal = arguments.results_terminal(options)
     if options.language is None:
         return _fill(options, terminal)
     from guarantee_email_agent.instructions.new_language import check_language

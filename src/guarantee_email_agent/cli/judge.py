@@ -43,8 +43,7 @@ def add_judge(commands: arguments.Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.judging.calibration import calibrate
-    from guarantee_email_agent.utils.terminal import Terminal
 
-    terminal = Terminal(arguments.results_stream(options))
+    terminal = arguments.results_terminal(options)
     with arguments.open_run_store(options) as store:
         return calibrate(options.labels, store, store.find_run(options.run_name), options.threshold, terminal)

@@ -81,7 +81,6 @@ def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.ledger.ledger_reader import LedgerReader
     from guarantee_email_agent.services.ports import OUTCOMES
     from guarantee_email_agent.utils.clock import LocalTime
-    from guarantee_email_agent.utils.terminal import Terminal
 
     if options.today and options.since is not None:
         raise ConfigurationError("log: --today and --since name two beginnings. Leave one out", "cli_bad_usage")
@@ -102,12 +101,12 @@ def _run(options: argparse.Namespace) -> int:
             end = now if until is None else min(until, now)
             if since >= end:
                 raise ConfigurationError("log: no time has passed from --since to --until", "cli_bad_usage")
-            print_summary(reader, since, end, clock, Terminal(arguments.results_stream(options)))
+            print_summary(reader, since, end, clock, arguments.results_terminal(options))
             return EXIT_SUCCESS
         wanted = [each for each in OUTCOMES if each in (options.outcome or OUTCOMES)]
         rows = reader.outcomes(wanted, since=since, until=until, limit=options.limit)
         headings = read_headings(config, reader, rows) if options.subjects else None
-    print_log(rows, headings, clock, now, Terminal(arguments.results_stream(options)))
+    print_log(rows, headings, clock, now, arguments.results_terminal(options))
     write_json_report(options.json_file, lambda: log_report(rows, headings), "log_report_unwritable")
     return EXIT_SUCCESS
 

@@ -61,4 +61,4 @@ def _run(options: argparse.Namespace) -> int:
         return server_recording.record_server(options.eval_dir, options.name, launch, arguments.today(), terminal)
     work = server_recording.import_server if options.action == "import" else server_recording.check_server
     with signals_as_ctrl_c():
-        return work(options.eval_dir, options.name, launch, Terminal(arguments.results_stream(options)))
+        return work(options.eval_dir, options.name, launch, arguments.results_terminal(options))

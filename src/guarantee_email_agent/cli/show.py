@@ -55,7 +55,6 @@ def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.runlog.views.report import RunOptions
     from guarantee_email_agent.runlog.views.result_view import json_result, print_result, print_run, print_runs
     from guarantee_email_agent.runlog.views.stored_report import stored_report, write_report_files
-    from guarantee_email_agent.utils.terminal import Terminal
 
     if len(options.names) > 2 or (options.list and options.names):
         what = "--list takes no run" if options.list else "write at most a run and one scenario or task"
@@ -66,7 +65,7 @@ def _run(options: argparse.Namespace) -> int:
     if (options.list or len(options.names) > 1) and of_run:
         problem = f"show: {of_run[0]} is of a whole run. Name one run, and no scenario or task"
         raise ConfigurationError(problem, "cli_bad_usage")
-    terminal = Terminal(arguments.results_stream(options))
+    terminal = arguments.results_terminal(options)
     code = "show_report_unwritable"
     check_report_paths(reports.report_files, code)
     with arguments.open_run_store(options) as store:

@@ -38,11 +38,10 @@ def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.eval.reuse import find_stale, print_stale
     from guarantee_email_agent.files.report_files import write_json_report
     from guarantee_email_agent.runlog.run_reader import RunStore
-    from guarantee_email_agent.utils.terminal import Terminal
 
     config = arguments.load_config_and_log(options.config, options.verbose)
     with RunStore(config.run_store_file) as store:
         found = find_stale(store, options.run_name, config, options.eval_dir or config.eval.test_suite_path)
-    print_stale(found, Terminal(arguments.results_stream(options)))
+    print_stale(found, arguments.results_terminal(options))
     write_json_report(options.json_file, found.as_dict, "stale_report_unwritable")
     return EXIT_EVALUATION if found.stale or found.new or found.unknown else EXIT_SUCCESS

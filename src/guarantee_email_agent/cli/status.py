@@ -39,12 +39,11 @@ def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.files.report_files import write_json_report
     from guarantee_email_agent.ledger.ledger_reader import LedgerReader
     from guarantee_email_agent.utils.clock import LocalTime
-    from guarantee_email_agent.utils.terminal import Terminal
 
     config = arguments.load_config_and_log(options.config, options.verbose, to_file=False)
     clock = LocalTime()
     with LedgerReader(config.ledger_location) as reader:
         status = read_status(reader)
-    print_status(status, clock, Terminal(arguments.results_stream(options)))
+    print_status(status, clock, arguments.results_terminal(options))
     write_json_report(options.json_file, lambda: status_report(status), "status_report_unwritable")
     return EXIT_FAILURE if options.fail_on_problem and status.problems else EXIT_SUCCESS

@@ -49,10 +49,9 @@ def _add_command(
 ) -> None:
     def run(options: argparse.Namespace) -> int:
         from guarantee_email_agent.agent.steering import steer
-        from guarantee_email_agent.utils.terminal import Terminal
 
         config = arguments.load_config_and_log(options.config, options.verbose, to_file=False)
-        steer(config, action, options.mail, Terminal(arguments.results_stream(options)))
+        steer(config, action, options.mail, arguments.results_terminal(options))
         return EXIT_SUCCESS
 
     parser = arguments.add_command(

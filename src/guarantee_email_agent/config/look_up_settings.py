@@ -154,12 +154,8 @@ class LookUpSettings:
         "number is `found` or `not_found`.",
         _statuses,
     )
-    facts: Mapping[str, FactSetting] = field(
-        default_factory=dict,
-        metadata={
-            "doc": "What the answer may tell: `date`, `amount`, `name`, or a list of words, by its key.",
-            "check": _facts,
-        },
+    facts: Mapping[str, FactSetting] = setting(
+        {}, "What the answer may tell: `date`, `amount`, `name`, or a list of words, by its key.", _facts
     )
     required: tuple[str, ...] = setting((), "Facts that a reply has to hold where they are known.")
     status_key: str = setting("status", "What the answer calls its status.", not_blank)

@@ -115,9 +115,7 @@ class ArgumentTarget:
     """Where an argument of ours goes, and how it is written there."""
 
     to: str | tuple[str, ...] = field(metadata={"doc": "Path of their argument, or several."})
-    values: Mapping[str, object] = field(
-        default_factory=dict, metadata={"doc": "Our values, each with what the server calls it."}
-    )
+    values: Mapping[str, object] = setting({}, "Our values, each with what the server calls it.")
     form: Form | None = field(
         default=None,
         metadata={
@@ -136,12 +134,8 @@ class AnswerSource:
     """Where a field of an answer is found, and how its values are to be read."""
 
     path: str = field(metadata={"key": "from", "doc": "Path in the answer."})
-    values: Mapping[str, str] = field(
-        default_factory=dict, metadata={"doc": "Their values, each with what it means to the agent."}
-    )
-    each: Mapping[str, str] = field(
-        default_factory=dict, metadata={"doc": "For a list: our fields, each with its path in an item."}
-    )
+    values: Mapping[str, str] = setting({}, "Their values, each with what it means to the agent.")
+    each: Mapping[str, str] = setting({}, "For a list: our fields, each with its path in an item.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,21 +151,14 @@ class ToolMapping:
     """One tool of another server that stands for one of ours."""
 
     tool: str = field(metadata={"doc": "What the server calls its tool.", "check": not_blank})
-    arguments: Mapping[str, str | tuple[str, ...] | ArgumentTarget | None] = field(
-        default_factory=dict, metadata={"doc": "Our arguments, each with the path of theirs; `null` leaves one out."}
+    arguments: Mapping[str, str | tuple[str, ...] | ArgumentTarget | None] = setting(
+        {}, "Our arguments, each with the path of theirs; `null` leaves one out."
     )
-    constants: Mapping[str, object] = field(
-        default_factory=dict, metadata={"doc": "Paths of further arguments, each with its value."}
-    )
-    result: Mapping[str, str | AnswerSource] = field(
-        default_factory=dict, metadata={"doc": "Our fields, each with its path in their answer."}
-    )
-    not_found: NotFound | None = field(
-        default=None, metadata={"doc": "How the server says that there is no such thing."}
-    )
-    sample: Mapping[str, str] = field(
-        default_factory=dict,
-        metadata={"doc": "Arguments of a call that `check` may make, for a tool that does not say that it only reads."},
+    constants: Mapping[str, object] = setting({}, "Paths of further arguments, each with its value.")
+    result: Mapping[str, str | AnswerSource] = setting({}, "Our fields, each with its path in their answer.")
+    not_found: NotFound | None = setting(None, "How the server says that there is no such thing.")
+    sample: Mapping[str, str] = setting(
+        {}, "Arguments of a call that `check` may make, for a tool that does not say that it only reads."
     )
     may_duplicate: bool = setting(False, "Whether a second ticket, or note, is put up with after a crash.")
 
@@ -374,8 +361,8 @@ class McpServer:
     env: tuple[str, ...] = setting(
         (), "Names of the environment variables that the server gets; it gets no others.", _variable_names
     )
-    tools: Mapping[str, ToolMapping] = field(
-        default_factory=dict, metadata={"doc": "The server's tools, each under the name of ours that it stands for."}
+    tools: Mapping[str, ToolMapping] = setting(
+        {}, "The server's tools, each under the name of ours that it stands for."
     )
 
     def __post_init__(self) -> None:

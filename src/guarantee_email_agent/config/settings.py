@@ -378,9 +378,8 @@ class Config:
     warranties: Warranties = setting(Warranties(), "The list of the built-in warranty server.")
     warranty: WarrantySettings = setting(WarrantySettings(), "What is known of serial numbers and of warranties.")
     tickets: Tickets = setting(Tickets(), "The tickets of the built-in ticketing server.")
-    look_ups: Mapping[str, LookUpSettings] = field(
-        default_factory=dict,
-        metadata={"doc": "Further look-ups, by the names of their services.", "check": look_ups_problem},
+    look_ups: Mapping[str, LookUpSettings] = setting(
+        {}, "Further look-ups, by the names of their services.", look_ups_problem
     )
     instructions: InstructionSettings = setting(InstructionSettings(), "The files that say how the agent answers.")
     llm: Llm = setting(Llm(), "The language model.")
