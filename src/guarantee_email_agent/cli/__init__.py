@@ -73,8 +73,7 @@ def _run_as_step(options: argparse.Namespace) -> int:
     from guarantee_email_agent.runlog.views.github_actions import github_step
 
     try:
-        with github_step(os.environ, results_stream(options)) as step:
-            options.github = step.add
+        with github_step(os.environ, results_stream(options)) as options.github:
             return _run(options)
     except AgentError as error:  # what is written before and after it cannot be
         _print_error(error)

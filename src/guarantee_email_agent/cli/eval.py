@@ -166,12 +166,8 @@ def add_eval(commands: arguments.Commands) -> None:
     arguments.add_verbose_option(parser, "name what passed in a suite of more than 50, too, and ")
 
 
+@signals_as_ctrl_c()  # from here on: to load what another agent needs takes a second
 def _run(options: argparse.Namespace) -> int:
-    with signals_as_ctrl_c():  # from here on: to load what another agent needs takes a second
-        return _evaluate(options)
-
-
-def _evaluate(options: argparse.Namespace) -> int:
     with gc_paused():
         from guarantee_email_agent.eval.suite import evaluate
 

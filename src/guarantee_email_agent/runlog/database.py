@@ -234,10 +234,15 @@ class RunOwners:
 
     def claim(self, number: int) -> None:
         """Say that the run of that number is this process's."""
+        import fcntl  # not every run has a store
+
         with self._asking:
             self._own.add(number)
             for _ in range(_TRIES):
-                if self._lock(number):
+                with suppress(OSError):
+                    if self._descriptor is None:
+                        self._descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                    fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
                     return
                 time.sleep(_TRY_S)  # somebody may be asking for it at this moment
 
@@ -280,17 +285,6 @@ class RunOwners:
                 if descriptor != self._descriptor:  # closing it releases every lock of this process
                     os.close(descriptor)
             return False
-
-    def _lock(self, number: int) -> bool:
-        import fcntl  # not every run has a store
-
-        try:
-            if self._descriptor is None:
-                self._descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
-        except OSError:
-            return False
-        return True
 
 
 BUSY_S: Final = 30.0

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import sample_reports
 
-from guarantee_email_agent.runlog.views.github_actions import MAX_ANNOTATIONS, GitHubStep, annotate, github_step
+from guarantee_email_agent.runlog.views.github_actions import MAX_ANNOTATIONS, annotate, github_step
 
 
 class TestAnnotations:
@@ -55,23 +55,25 @@ class TestSummary:
     def test_it_is_appended(self, tmp_path: Path) -> None:
         summary = tmp_path / "summary.md"
         summary.write_text("before\n")
-        GitHubStep({"GITHUB_STEP_SUMMARY": str(summary)}).add(sample_reports.report())
+        with github_step({"GITHUB_STEP_SUMMARY": str(summary)}, io.StringIO()) as show:
+            show(sample_reports.report())
         assert summary.read_text(encoding="utf-8").startswith("before\n## ❌ Eval failed")
 
     @pytest.mark.parametrize("name", ["absent/summary.md", "", "nul\0"])
     def test_what_cannot_be_written_is_told_and_ends_nothing(
         self, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        GitHubStep({"GITHUB_STEP_SUMMARY": f"{tmp_path}/{name}"}).add(sample_reports.report())
+        with github_step({"GITHUB_STEP_SUMMARY": f"{tmp_path}/{name}"}, io.StringIO()) as show:
+            show(sample_reports.report())
         assert "WARNING The summary of the step cannot be written" in capsys.readouterr().err
 
 
 class TestStep:
     def test_commands_in_what_is_printed_are_not_read(self) -> None:
         stream = io.StringIO()
-        with github_step({}, stream) as step:
+        with github_step({}, stream) as show:
             stream.write("::error::forged by a mail\n")
-            step.add(sample_reports.report())
+            show(sample_reports.report())
         off, forged, on, *lines = stream.getvalue().splitlines()
         token = off.removeprefix("::stop-commands::")
         assert len(token) == 32

@@ -162,17 +162,15 @@ def alike_replies(replies: Iterable[ReplyChange], noun: str = "reply") -> dict[t
 
 
 def _reply_lines(change: ReplyChange, noun: str) -> Iterator[str]:
-    if change.before is None or change.after is None:
-        yield (
-            f"no {noun} any more"
-            if change.after is None
-            else f"{'a ' if noun == 'reply' else ''}{noun}, where there was none"
-        )
-        return
-    lines = list(diff_text(change.before[:_MAX_REPLY], change.after[:_MAX_REPLY]))
-    yield from (truncate(line, _MAX_LINE) for line in lines)
-    if max(len(change.before), len(change.after)) > _MAX_REPLY:
-        yield f"(compared up to {_MAX_REPLY:,} characters)"
+    if change.after is None:
+        yield f"no {noun} any more"
+    elif change.before is None:
+        yield f"{'a ' if noun == 'reply' else ''}{noun}, where there was none"
+    else:
+        lines = diff_text(change.before[:_MAX_REPLY], change.after[:_MAX_REPLY])
+        yield from (truncate(line, _MAX_LINE) for line in lines)
+        if max(len(change.before), len(change.after)) > _MAX_REPLY:
+            yield f"(compared up to {_MAX_REPLY:,} characters)"
 
 
 def _print_sums(sums: Sums, terminal: Terminal) -> None:

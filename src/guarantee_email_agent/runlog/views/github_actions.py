@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from typing import Final
@@ -19,44 +19,37 @@ MAX_ANNOTATIONS: Final = 10
 _MAX_MESSAGE: Final = 2_000
 
 
-class GitHubStep:
-    """A step of a workflow that runs one of our commands. root: of the repository."""
-
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._root = environ.get("GITHUB_WORKSPACE", "")
-        self._summary = environ.get("GITHUB_STEP_SUMMARY", "")
-        self.lines: list[str] = []
-        """Workflow commands that are still to be printed."""
-
-    def add(self, report: Report) -> None:
-        """Append the summary, and keep the annotations to be printed."""
-        self.lines += annotate(report, self._root)
-        if self._summary:
-            try:
-                with open(self._summary, "ab") as file:
-                    file.write(as_markdown(report))
-            except (OSError, ValueError) as error:  # it is no result, so what fails is told, and ends no run
-                warn_on_stderr(
-                    f"The summary of the step cannot be written ({getattr(error, 'strerror', None) or error})"
-                )
-
-
 @contextmanager
-def github_step(environ: Mapping[str, str], stream: TextStream) -> Iterator[GitHubStep]:
-    """The step that runs us.
+def github_step(environ: Mapping[str, str], stream: TextStream) -> Iterator[Callable[[Report], None]]:
+    """The step that runs us. Yields what shows a report in it: appends the summary, and keeps the annotations.
 
     GitHub reads commands in whatever is printed, and what mails say is printed: within this, it reads none. The
     annotations are printed to `stream` at the end.
     """
     token = secrets.token_hex(16)
-    step = GitHubStep(environ)
+    annotations: list[str] = []
+
+    def show(report: Report) -> None:
+        annotations.extend(annotate(report, environ.get("GITHUB_WORKSPACE", "")))
+        if summary := environ.get("GITHUB_STEP_SUMMARY"):
+            _append_summary(summary, report)
+
     stream.write(f"::stop-commands::{token}\n")
     stream.flush()
     try:
-        yield step
+        yield show
     finally:
-        stream.write("".join(f"{line}\n" for line in (f"::{token}::", *step.lines)))
+        stream.write("".join(f"{line}\n" for line in (f"::{token}::", *annotations)))
         stream.flush()
+
+
+def _append_summary(path: str, report: Report) -> None:
+    try:
+        with open(path, "ab") as file:
+            file.write(as_markdown(report))
+    except (OSError, ValueError) as error:  # it is no result, so what fails is told, and ends no run
+        reason = getattr(error, "strerror", None) or error
+        warn_on_stderr(f"The summary of the step cannot be written ({reason})")
 
 
 def annotate(report: Report, root: str = "") -> list[str]:
