@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -48,11 +47,9 @@ def as_csv(report: Report) -> Iterator[bytes]:
     What a spreadsheet would take for a formula gets an apostrophe. Where a run was stopped before its first
     result, a row without a case says so.
     """
-    content = io.StringIO(newline="")
-    writer = csv.writer(content, lineterminator="\r\n")
-    writer.writerow(COLUMNS)
+    writer = csv.writer(_Encoder(), lineterminator="\r\n")
+    yield writer.writerow(COLUMNS)
     for case in report.cases:
-        yield _taken(content)
         for number, run in enumerate(case.runs, 1):
             cost_usd, tokens = run.usage.cost_usd, run.usage.tokens()
             row = (
@@ -64,21 +61,20 @@ def as_csv(report: Report) -> Iterator[bytes]:
                 run.language,
                 run.verdict,
                 round(run.duration_ms, 3),
-                "" if tokens is None else sum(tokens.values()),
-                "" if cost_usd is None else round(cost_usd, 9),
+                None if tokens is None else sum(tokens.values()),
+                None if cost_usd is None else round(cost_usd, 9),
                 "\n".join(check.summary for check in run.failed_checks),
                 run.description,
                 relative_to(run.file),
                 report.run.planned,
                 str(report.interrupted).lower(),
                 run.taken_over,
-                "" if run.score is None else run.score,
+                run.score,
             )
-            writer.writerow([_cell(value) if isinstance(value, str) else value for value in row])
+            yield writer.writerow([_cell(value) if isinstance(value, str) else value for value in row])
     if report.interrupted and not report.totals.total:
         told = {"run_id": report.run.id, "planned": report.run.planned, "interrupted": "true"}
-        writer.writerow([told.get(name, "") for name in COLUMNS])
-    yield _taken(content)
+        yield writer.writerow([told.get(name) for name in COLUMNS])
 
 
 def as_json_lines(report: Report) -> Iterator[bytes]:
@@ -99,12 +95,11 @@ def as_json_lines(report: Report) -> Iterator[bytes]:
         yield f"{line}\n".encode(errors="backslashreplace")
 
 
-def _taken(content: io.StringIO) -> bytes:
-    """What was written since the last time."""
-    text = content.getvalue()
-    content.seek(0)
-    content.truncate()
-    return text.encode(errors="backslashreplace")
+class _Encoder:
+    """A file for `csv`, which hands back what writing a row has returned."""
+
+    def write(self, text: str) -> bytes:
+        return text.encode(errors="backslashreplace")
 
 
 def _cell(text: str) -> str:
