@@ -35,7 +35,7 @@ from guarantee_email_agent.runlog.records import (
     Run,
     Verdict,
 )
-from guarantee_email_agent.runlog.run_reader import GOING_ON, GREEN, LAST, RunFilter, RunStore
+from guarantee_email_agent.runlog.run_reader import GOING_ON, LAST, RunFilter, RunStore
 from guarantee_email_agent.runlog.statistics import format_percentage
 from guarantee_email_agent.runlog.suite_statistics import describe_score
 from guarantee_email_agent.runlog.views.comparison_report import alike_replies, shown_setting
@@ -318,9 +318,11 @@ def comparison_page(request: Request) -> Response:
         if first is None and len(choices) < 2:
             return site.page("compare_none.html.jinja")
         if first is None:
-            others = (each.id for each in (*choices[1:], choices[0]) if each.id != second)
-            first = GREEN if _has_green_before(choices, second) else next(others)
-        baseline, run = find_pair(store, first, second or LAST)
+            run = store.find_run(second or LAST)
+            others = (each for each in (*choices[1:], choices[0]) if each.id != run.id)
+            baseline = _green_before(store, run) or next(others)
+        else:
+            baseline, run = find_pair(store, first, second or LAST)
         comparison = compare_runs(store, baseline, run, max_details=_MAX_REPLIES, counts_all=False)
     return site.page(
         "compare.html.jinja",
@@ -348,14 +350,6 @@ def comparison_page(request: Request) -> Response:
         files=[(change, _changed_lines(change)) for change in comparison.contents.shown[:_MAX_FILES]],
         files_cut=len(comparison.contents.shown) > _MAX_FILES or comparison.contents.more is None,
         settings=[(name, shown_setting(old), shown_setting(new)) for name, old, new in comparison.settings],
-    )
-
-
-def _has_green_before(runs: Sequence[Run], name: str | None) -> bool:
-    """Whether the newest run, or the one of that id, has a green one of its suite before it."""
-    run = next((each for each in runs if name in (None, LAST, each.id)), None)
-    return run is not None and any(
-        each.key == run.key and each.outcome == "passed" and each.number < run.number for each in runs
     )
 
 
