@@ -113,7 +113,8 @@ def _part(block: Mapping[str, Any]) -> dict[str, Any]:
 
 def _message(completion: Any) -> Message | None:
     """The answer in the port's shape; None for what is no chat completion. Raises LLMError for an unknown ending."""
-    choice = _first(_at(completion, "choices"))
+    choices = _at(completion, "choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
     message = _at(choice, "message")
     if not isinstance(message, Mapping):
         return None
@@ -175,7 +176,3 @@ def chat_usage(usage: object) -> TokenUsage:
 
 def _at(value: object, key: str) -> Any:
     return value.get(key) if isinstance(value, Mapping) else None
-
-
-def _first(value: object) -> Any:
-    return value[0] if isinstance(value, list) and value else None

@@ -36,13 +36,12 @@ _METADATA: Final = re.compile(r"(.+?)-([^-]+?)(?:-py[\d.]+)?\.(?:dist|egg)-info"
 def program_inputs() -> tuple[Input, ...]:
     """Read once: what runs here is the code that was loaded."""
     python = f"{sys.implementation.name} {sys.version}".encode()
-    libraries = (each for name in LIBRARIES for each in _library(name))
     return (
         Input.of("package", "version", __version__.encode()),
         *_program(),
         Input.of("library", "python", python),
-        *libraries,
-        *(each for name in OF_EXTRAS for each in _of_extra(name)),
+        *(each for name in LIBRARIES for each in _library(name)),
+        *(each for name in OF_EXTRAS for each in _library(name, may_be_absent=True)),
     )
 
 
@@ -99,14 +98,11 @@ def incomplete(reason: str) -> Input:
     return Input.of(INCOMPLETE, reason, b"", keep=False)
 
 
-def _of_extra(name: str) -> Iterator[Input]:
-    return _library(name) if name in _installed() else iter((Input.of("library", name, b"not installed"),))
-
-
-def _library(name: str) -> Iterator[Input]:
+def _library(name: str, *, may_be_absent: bool = False) -> Iterator[Input]:
     found = _installed().get(_normalized(name))
     if found is None:
-        yield incomplete(f"the version of {name} is not known")
+        absent = Input.of("library", name, b"not installed")
+        yield absent if may_be_absent else incomplete(f"the version of {name} is not known")
         return
     version, place = found
     yield Input.of("library", name, version.encode())

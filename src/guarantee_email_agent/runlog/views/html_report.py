@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from guarantee_email_agent.runlog.records import Case, CaseResult, Run
 from guarantee_email_agent.runlog.statistics import format_percentage
@@ -291,7 +291,8 @@ def _samples(report: Report) -> list[CaseResult]:
     counts: Counter[str] = Counter()
     for case in report.cases_that(passed=True):
         actual = case.shown.response or {}
-        if case.shown.language in wanted and handling_of(actual) == "answered" and _is_text(case.shown, actual):
+        has_texts = isinstance(case.shown.request, Mapping) and isinstance(actual.get("response_body"), str)
+        if case.shown.language in wanted and handling_of(actual) == "answered" and has_texts:
             kind = str(actual.get("scenario_used"))
             counts[kind] += 1
             found.setdefault(kind, case.shown)
@@ -302,10 +303,6 @@ def _cut(reply: str) -> str:
     """So that three replies fit on a printed page."""
     shown = "\n".join(reply[:_MAX_CHARS].split("\n")[:_MAX_LINES])
     return shown if len(shown) == len(reply) else f"{shown.rstrip()} …"
-
-
-def _is_text(result: CaseResult, actual: Mapping[str, Any]) -> bool:
-    return isinstance(result.request, Mapping) and isinstance(actual.get("response_body"), str)
 
 
 def _share(count: int, total: int) -> str:

@@ -290,7 +290,10 @@ def _judgement(judgement: Mapping[str, Any] | None, judged: Sequence[Check]) -> 
     if said:
         yield Section("judge", "Judge", _fields(_unfolded(said, "details")))
     if rubric:
-        answers = {row["question"]: f"{rubric_said(row)} ({_who_said(row)})" for row in rubric}
+        answers = {}
+        for row in rubric:
+            who = f"{row['model'] or 'nobody answered'}, {'gates' if row['gates'] else 'does not gate'}"
+            answers[row["question"]] = f"{rubric_said(row)} ({who})"
         yield Section("judge", "Rubric", _fields(answers))
     if printed:
         yield _text("judge", "Printed by the judge", _as_text(printed), from_end=True)
@@ -299,10 +302,6 @@ def _judgement(judgement: Mapping[str, Any] | None, judged: Sequence[Check]) -> 
 def rubric_said(row: Mapping[str, Any]) -> str:
     """An answer to a question of a rubric, as `judging.rubric` has it, for people."""
     return ": ".join(filter(None, (row["answer"], row["reason"], row["quote"] and f"“{row['quote']}”")))
-
-
-def _who_said(row: Mapping[str, Any]) -> str:
-    return f"{row['model'] or 'nobody answered'}, {'gates' if row['gates'] else 'does not gate'}"
 
 
 def _shown(check: Check) -> Check:
