@@ -9,6 +9,7 @@ from model_requests import FACTS
 from guarantee_email_agent.email.model_requests import mail_data
 from guarantee_email_agent.email.parsing.email import Email, Span
 from guarantee_email_agent.instructions.instruction import Instructions
+from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.instructions.router import Situation, Topic
 from guarantee_email_agent.instructions.template import OfferedSentence, select_template
 from guarantee_email_agent.llm.prompts import choice_objection, choice_request, element_in, is_triage, triage_request
@@ -59,7 +60,7 @@ def test_triage_describes_the_declared_topics_with_their_examples(instructions: 
 @pytest.mark.parametrize("topic", ["warranty", "unclear", "spare-parts"])
 def test_a_triage_names_a_topic_that_is_declared(topic: str) -> None:
     topics = (Topic("warranty", "x"), Topic("other", "y"))
-    assert is_triage({"topic": topic, "serial_numbers": []}, topics) is (topic != "spare-parts")
+    assert is_triage({"topic": topic, "serial_numbers": []}, topics, (WARRANTY,)) is (topic != "spare-parts")
 
 
 @pytest.fixture(scope="session")

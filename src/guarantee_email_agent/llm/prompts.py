@@ -13,7 +13,7 @@ from typing import Any
 
 from guarantee_email_agent.instructions.hand_over_lexicon import HandOverReason
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
-from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
+from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.instructions.markup import parse_elements
 from guarantee_email_agent.instructions.router import TOPIC_ELEMENT, UNCLEAR_TOPIC, Topic
 from guarantee_email_agent.instructions.template import OfferedSentence
@@ -82,7 +82,7 @@ def _numbers_schema(look_up: LookUp) -> dict[str, Any]:
     return schema
 
 
-def is_triage(answer: object, topics: Sequence[Topic], look_ups: Sequence[LookUp] = (WARRANTY,)) -> bool:
+def is_triage(answer: object, topics: Sequence[Topic], look_ups: Sequence[LookUp]) -> bool:
     """Whether a model's input of the triage tool fits its schema; `hand_over` may be left out."""
     return (
         isinstance(answer, Mapping)

@@ -71,6 +71,7 @@ class Run:
         reporter = Reporter(Terminal(self.out), threshold)
         options = RunOptions(directory=Path(), csv_file=Path("r.csv"))
         cases, recorder = self.cases(*outcomes), self.recorder
+        progress = progress or Progress(io.StringIO(), len(outcomes), "run")
         return run_and_report("Go", cases, len(outcomes), reporter, options, progress=progress, recorder=recorder)
 
     @property

@@ -122,19 +122,18 @@ def run_and_report(
     cases: Generator[Case, None, None],
     planned: int,
     reporter: RunReporter,
-    options: RunOptions | None = None,
+    options: RunOptions,
     *,
-    progress: Progress | None = None,
+    progress: Progress,
+    recorder: RunRecorder | None,
     began: float | None = None,
-    recorder: RunRecorder | None = None,
 ) -> int:
     """Print, keep and count each case as it comes, then the summary and the reports; the exit code.
 
     0 if the reporter's gate is passed, else 4, also where the cases end in RunStoppedError or WorkersLostError; 130
     after Ctrl-C or SIGTERM. All end in a summary and reports of what came until then. planned: how many cases there
-    will be. options: which reports of what the recorder has kept are wanted; none if None. began:
-    `time.perf_counter()` at the start of the run; now if None. recorder: None where nobody reads the run. Raises what
-    `RunRecorder.write_reports` raises.
+    will be. options: which reports of what the recorder has kept are wanted. recorder: None where nobody reads the run.
+    began: `time.perf_counter()` at the start of the run; now if None. Raises what `RunRecorder.write_reports` raises.
     """
     began = time.perf_counter() if began is None else began
     interrupted = False
@@ -144,11 +143,9 @@ def run_and_report(
             for case in cases:
                 if recorder is not None:
                     recorder.add(case)
-                if progress is not None:
-                    progress.clear()
+                progress.clear()
                 reporter.add(case)
-                if progress is not None:
-                    progress.show(reporter.totals.total, reporter.totals.total - reporter.totals.passed)
+                progress.show(reporter.totals.total, reporter.totals.total - reporter.totals.passed)
     except KeyboardInterrupt:
         interrupted = True
     except (RunStoppedError, WorkersLostError) as stop:
@@ -159,8 +156,7 @@ def run_and_report(
             recorder.finish("crashed", code, time.perf_counter() - began)
         raise
     duration_s = time.perf_counter() - began
-    if progress is not None:
-        progress.clear()
+    progress.clear()
     reporter.finish(duration_s, planned)
     outcome: Outcome = "interrupted" if interrupted else reporter.gate()
     code = {"interrupted": EXIT_INTERRUPTED, "passed": EXIT_SUCCESS}.get(outcome, EXIT_EVALUATION)
@@ -168,7 +164,7 @@ def run_and_report(
         code = EXIT_EVALUATION  # nobody interrupted it; but the gate is not decided
     if recorder is not None:
         recorder.finish(outcome, code, duration_s)
-    if recorder is not None and options is not None and options.wants_reports:
-        with signals_as_ctrl_c():  # so that no half of a report is left, which may take minutes to write
-            recorder.write_reports(options, reporter.totals.total)
+        if options.wants_reports:
+            with signals_as_ctrl_c():  # so that no half of a report is left, which may take minutes to write
+                recorder.write_reports(options, reporter.totals.total)
     return code
