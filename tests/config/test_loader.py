@@ -303,8 +303,9 @@ class TestMailbox:
         assert load(cwd, "", {"IMAP_PASSWORD": "one", "SMTP_PASSWORD": "three"}).secrets.smtp_password == "three"
 
     @pytest.mark.parametrize("server", ["imap", "smtp"])
-    def test_no_password_goes_unencrypted_over_a_network(self, cwd: Path, server: str) -> None:
-        error = refusal(cwd, f"mailbox: {{{server}: {{host: mail.example.com, security: none}}}}")
+    @pytest.mark.parametrize("host", ["mail.example.com", "127.example.com", "127.0.0.1.example.com", "192.168.0.7"])
+    def test_no_password_goes_unencrypted_over_a_network(self, cwd: Path, server: str, host: str) -> None:
+        error = refusal(cwd, f"mailbox: {{{server}: {{host: {host}, security: none}}}}")
         assert "unencrypted" in error.message
         assert load(cwd, f"mailbox: {{{server}: {{host: 127.0.0.1, security: none}}}}")
         assert load(cwd, "mailbox: {smtp: {host: relay.example.com, security: none, user: ''}}").mailbox.smtp.user == ""

@@ -94,7 +94,11 @@ Security = Literal["tls", "starttls", "none"]
 
 
 def _check_tls(host: str | None, security: Security) -> None:
-    if security == "none" and host is not None and host not in ("localhost", "::1") and not host.startswith("127."):
+    if security != "none" or host is None:
+        return
+    from guarantee_email_agent.utils.loopback import is_loopback  # start-up: ipaddress takes 4 ms
+
+    if not is_loopback(host):
         raise ValueError("would send its password unencrypted over a network; set security to tls or starttls")
 
 
