@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
     from guarantee_email_agent.judging.grading import grade
     from guarantee_email_agent.judging.verdict import Verdict
-    from guarantee_email_agent.utils.version import __version__
+    from guarantee_email_agent.utils.distribution import __version__
 
 __all__ = ["EvalResult", "EvalTestCase", "Evaluation", "Verdict", "__version__", "evaluate", "evaluate_async", "grade"]
 
@@ -24,7 +24,7 @@ _MODULES = {
     "EvalTestCase": "eval.models",
     "Evaluation": "eval.evaluation",
     "Verdict": "judging.verdict",
-    "__version__": "utils.version",
+    "__version__": "utils.distribution",
     "evaluate": "eval.evaluation",
     "evaluate_async": "eval.evaluation",
     "grade": "judging.grading",

@@ -24,7 +24,7 @@ from guarantee_email_agent.agent.standing import LEDGER, MAILS, MODEL, TICKETING
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.services.ports import OUTCOMES, InboxEntry
-from guarantee_email_agent.utils.version import __version__
+from guarantee_email_agent.utils.distribution import __version__
 
 PREFIX: Final = "guarantee_email_agent"
 MAX_SCENARIOS: Final = 100

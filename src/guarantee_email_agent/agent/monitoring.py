@@ -23,10 +23,9 @@ from guarantee_email_agent.ledger.agents import AgentReport, ReportedOutage, Run
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.services.ports import InboxEntry
 from guarantee_email_agent.utils.clock import Clock
+from guarantee_email_agent.utils.distribution import __version__, require_extra
 from guarantee_email_agent.utils.errors import ConfigurationError
-from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.loopback import is_loopback
-from guarantee_email_agent.utils.version import __version__
 
 logger = logging.getLogger(__name__)
 

@@ -23,6 +23,7 @@ from guarantee_email_agent.cli.arguments import (
     open_closed_streams,
     results_stream,
 )
+from guarantee_email_agent.utils.distribution import __version__
 from guarantee_email_agent.utils.errors import (
     EXIT_CONFIGURATION,
     EXIT_EVALUATION,
@@ -32,7 +33,6 @@ from guarantee_email_agent.utils.errors import (
     AgentError,
 )
 from guarantee_email_agent.utils.text import printable
-from guarantee_email_agent.utils.version import __version__
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ import importlib
 from pathlib import Path
 
 from guarantee_email_agent.cli import arguments
-from guarantee_email_agent.utils.extras import require_extra
+from guarantee_email_agent.utils.distribution import require_extra
 from guarantee_email_agent.utils.process import gc_paused
 
 _EXIT_CODES = """\

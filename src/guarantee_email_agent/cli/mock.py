@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from guarantee_email_agent.cli import arguments
-from guarantee_email_agent.utils.extras import require_extra
+from guarantee_email_agent.utils.distribution import require_extra
 
 _EXIT_CODES = """\
   0    import, record: the file was written; check: the server's tools are as the file has them

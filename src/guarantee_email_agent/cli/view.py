@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from guarantee_email_agent.cli import arguments
+from guarantee_email_agent.utils.distribution import require_extra
 from guarantee_email_agent.utils.errors import EXIT_SUCCESS
-from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.text import printable
 
 _EXIT_CODES = """\

@@ -25,7 +25,7 @@ from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.runlog.suite_manifest import SERVERS_FOLDER
-from guarantee_email_agent.utils.extras import require_extra
+from guarantee_email_agent.utils.distribution import require_extra
 from guarantee_email_agent.utils.text import printable, truncate
 
 if TYPE_CHECKING:

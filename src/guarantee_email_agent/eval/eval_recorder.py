@@ -17,10 +17,10 @@ from guarantee_email_agent.runlog.proof import suite_name
 from guarantee_email_agent.runlog.records import Case, CaseResult, InputSet, KeptRun, Outcome, Run, SuiteKey
 from guarantee_email_agent.runlog.suite_statistics import MailCounter
 from guarantee_email_agent.runlog.views.run_recorder import RunRecorder, begin_recorder
+from guarantee_email_agent.utils.distribution import __version__
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.terminal import warn_on_stderr
 from guarantee_email_agent.utils.text import and_more, printable
-from guarantee_email_agent.utils.version import __version__
 
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.reuse import EarlierResults

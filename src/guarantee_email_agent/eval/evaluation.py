@@ -28,8 +28,8 @@ from guarantee_email_agent.runlog.statistics import threshold_fraction
 from guarantee_email_agent.runlog.suite_manifest import DEVELOPMENT, SuiteManifest, read_manifest
 from guarantee_email_agent.runlog.suite_statistics import GateOutcome, SuiteStatistics, Totals
 from guarantee_email_agent.runlog.views.run_report import RunStoppedError
+from guarantee_email_agent.utils.distribution import require_extra
 from guarantee_email_agent.utils.errors import ConfigurationError, EvalError
-from guarantee_email_agent.utils.extras import require_extra
 
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.agents.command_agent import McpTransport

@@ -20,8 +20,8 @@ from guarantee_email_agent.files.text_file import InputFileError, read_bytes
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.runlog.records import CaseResult
 from guarantee_email_agent.runlog.views.report import RunOptions
+from guarantee_email_agent.utils.distribution import require_extra
 from guarantee_email_agent.utils.errors import ConfigurationError, EvalError
-from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:

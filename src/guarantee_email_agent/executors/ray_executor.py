@@ -19,8 +19,8 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 from urllib.parse import urlsplit
 
 from guarantee_email_agent.executors.executor import RAY, Executor
+from guarantee_email_agent.utils.distribution import require_extra
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError, WorkersLostError
-from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.text import printable, truncate
 
 Item = TypeVar("Item")

@@ -23,9 +23,9 @@ from guarantee_email_agent.runlog.views.run_recorder import RunRecorder, begin_r
 from guarantee_email_agent.runlog.views.run_report import RunReporter
 from guarantee_email_agent.runlog.views.stored_report import WANTED_PERCENT
 from guarantee_email_agent.utils.clock import utc_now
+from guarantee_email_agent.utils.distribution import __version__
 from guarantee_email_agent.utils.terminal import Terminal, TextStream
 from guarantee_email_agent.utils.text import printable
-from guarantee_email_agent.utils.version import __version__
 
 UNWRITABLE: Final = "task_report_unwritable"
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import Connection, Engine, create_engine, event, exc, func, make_url, select, text
 from sqlalchemy.engine import URL
 
+from guarantee_email_agent.utils.distribution import require_extra
 from guarantee_email_agent.utils.errors import ConfigurationError, ServiceError
-from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.sqlite_errors import enable_wal, sqlite_error_kind
 from guarantee_email_agent.utils.text import printable
 

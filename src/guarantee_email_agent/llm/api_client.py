@@ -21,8 +21,8 @@ from guarantee_email_agent.config.settings import Config, Llm
 from guarantee_email_agent.llm.port import ModelClient
 from guarantee_email_agent.llm.rate_limit import MAX_PAUSE_S, RateLimiter, retry_after_s
 from guarantee_email_agent.utils.clock import Clock, SystemClock, count_wait
+from guarantee_email_agent.utils.distribution import require_extra
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
-from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.retry import Backoff
 from guarantee_email_agent.utils.text import printable
 

@@ -24,8 +24,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from guarantee_email_agent.utils.distribution import __version__
 from guarantee_email_agent.utils.loopback import HOST, listen_on_loopback
-from guarantee_email_agent.utils.version import __version__
 
 _START_S: Final = 10.0
 _DRAIN_S: Final = 2.0  # that a call may take to end once its server is withdrawn

@@ -48,10 +48,10 @@ from pydantic_core import to_json
 
 from guarantee_email_agent.services.blocking import error_place
 from guarantee_email_agent.services.call_errors import ERROR_META_KEY, ToolError
+from guarantee_email_agent.utils.distribution import __version__
 from guarantee_email_agent.utils.logging import ROOT, LineFormatter
 from guarantee_email_agent.utils.process import forbid_core_files
 from guarantee_email_agent.utils.text import printable
-from guarantee_email_agent.utils.version import __version__
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

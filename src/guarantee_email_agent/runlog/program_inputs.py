@@ -14,7 +14,7 @@ from typing import Final
 from guarantee_email_agent.files.python_code import FollowedCode
 from guarantee_email_agent.files.text_file import read_start
 from guarantee_email_agent.runlog.records import INCOMPLETE, Input
-from guarantee_email_agent.utils.version import __version__
+from guarantee_email_agent.utils.distribution import __version__
 
 LIBRARIES: Final = (
     "jinja2",

@@ -19,8 +19,8 @@ from guarantee_email_agent.sandbox.host_folders import HostFolders, find_host_fo
 from guarantee_email_agent.sandbox.sandbox import HOME
 from guarantee_email_agent.sandbox.sandbox_process import LaunchSpec
 from guarantee_email_agent.sandbox.served_sandbox import USER, ServedSandbox
+from guarantee_email_agent.utils.distribution import install_command
 from guarantee_email_agent.utils.errors import TaskError
-from guarantee_email_agent.utils.extras import install_command
 
 _SHM_SHARE: Final = 4
 

@@ -45,8 +45,8 @@ from guarantee_email_agent.llm.usage import (
     usage_of,
 )
 from guarantee_email_agent.utils.clock import SystemClock
+from guarantee_email_agent.utils.distribution import require_extra
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
-from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.terminal import Progress
 from guarantee_email_agent.utils.text import cost_text
 

@@ -23,8 +23,8 @@ from guarantee_email_agent.judging.record import MAX_RECORD_BYTES, Record
 from guarantee_email_agent.llm.openai_client import chat_usage
 from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.llm.usage import PLAIN_TIERS, ModelUsage, UsageMeter, cost_usd
+from guarantee_email_agent.utils.distribution import install_command
 from guarantee_email_agent.utils.errors import TaskError
-from guarantee_email_agent.utils.extras import install_command
 
 _UNTOLD: Final = {"arguments": NOT_TOLD}
 _UNSEEN: Final = ModelUsage(0, TokenUsage(uncounted=1), None, 0)

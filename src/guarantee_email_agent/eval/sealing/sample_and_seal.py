@@ -35,11 +35,11 @@ from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.runlog.suite_manifest import DEVELOPMENT, MANIFEST, read_manifest, suite_digest
 from guarantee_email_agent.services.look_ups import instruction_files
 from guarantee_email_agent.services.ports import Thread
+from guarantee_email_agent.utils.distribution import __version__
 from guarantee_email_agent.utils.errors import EXIT_SUCCESS, ConfigurationError
 from guarantee_email_agent.utils.git_state import GitQuestion
 from guarantee_email_agent.utils.terminal import Terminal, TextStream, pluralize
 from guarantee_email_agent.utils.text import printable
-from guarantee_email_agent.utils.version import __version__
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

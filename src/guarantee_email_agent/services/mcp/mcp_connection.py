@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from guarantee_email_agent.services.call_errors import ERROR_META_KEY
 from guarantee_email_agent.services.mcp.server_launch import AnswerTooLargeError, ServerLaunch, StdioServer
+from guarantee_email_agent.utils.distribution import __version__
 from guarantee_email_agent.utils.loopback import is_loopback
 from guarantee_email_agent.utils.process import gc_paused
-from guarantee_email_agent.utils.version import __version__
 
 if TYPE_CHECKING:
     from httpx2 import AsyncByteStream, Response

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Self
 
 from guarantee_email_agent.config.mcp_server import McpServer
+from guarantee_email_agent.utils.distribution import require_extra
 from guarantee_email_agent.utils.errors import ConfigurationError
-from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.text import printable, truncate
 
 if TYPE_CHECKING:
