@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -224,7 +224,8 @@ def test_a_crash_of_what_is_observed_fails_its_scenario_alone(
 def test_a_check_that_raises_fails_its_scenario_with_the_misses_of_the_others(
     config: Config, good: EvalTestCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def check_single(*_: object) -> None:
+    def check_single(*_: object) -> Iterator[object]:
+        yield from ()
         raise ValueError("no\nnumber")
 
     monkeypatch.setattr(runner_module, "check_single", check_single)

@@ -12,7 +12,6 @@ import traceback
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.email.processor_models import ProcessingResult
@@ -113,14 +112,14 @@ class AtMost:
         return {name: limit for name in self.__slots__ if (limit := getattr(self, name)) is not None}
 
 
-def run_checks(*checks: partial[Iterator[Check]]) -> list[Check]:
-    """What they yield. A check that crashes has failed, and stops no other."""
+def run_checks(*checks: Iterator[Check]) -> list[Check]:
+    """What they yield. A check that crashes has failed, and stops no other. checks: generators, not yet begun."""
     done: list[Check] = []
     for check in checks:
         try:
-            done.extend(check())
+            done.extend(check)
         except Exception as error:  # noqa: BLE001 - whatever it makes of what a mock or a script gave it
-            done.append(crash_of(error, getattr(check.func, "__name__", "a check")))
+            done.append(crash_of(error, getattr(check, "__name__", "a check")))
     return done
 
 

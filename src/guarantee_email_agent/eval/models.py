@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from functools import partial
 from typing import Any, Final, Literal, Self
 
 from guarantee_email_agent.config.look_up_settings import pattern_problem
@@ -329,30 +328,25 @@ class EvalExpectedOutput:
         """
         if isinstance(actual, ProcessingResult):
             checks = self.checks(reported_output(actual))
-            return [*checks, *run_checks(partial(check_completed, actual, any(not each.passed for each in checks)))]
+            return [*checks, *run_checks(check_completed(actual, any(not each.passed for each in checks)))]
         body = actual.get("response_body")
-        has_state = self.state or self.nothing_else_changed
         return run_checks(
-            partial(check_happened, "email_sent", self.email_sent, actual),
-            partial(check_body_contains, self.response_body_contains, body),
-            partial(check_body_excludes, self.response_body_excludes, body),
-            partial(check_reply_sentences, self.reply_sentences, actual),
-            partial(check_reply_language, self.reply_language, actual),
-            partial(check_happened, "ticket_created", self.ticket_created, actual),
-            partial(check_ticket_fields, self.ticket_fields, actual.get("ticket_fields")),
-            partial(check_happened, "draft_stored", self.draft_stored, actual),
-            partial(check_happened, "note_added", self.note_added, actual),
-            partial(check_hand_over, self.hand_over_reason, actual),
-            partial(check_scenario_used, self.scenario_instruction_used, actual),
-            partial(check_answer, self.answer, actual),
-            partial(check_calls, self.calls, actual, ordered=self.ordered),
-            partial(check_never_called, self.never_called, actual),
-            *(
-                (partial(_check_state, self.state, actual, nothing_else=self.nothing_else_changed),)
-                if has_state
-                else ()
-            ),
-            partial(check_processing_time, self.processing_time_ms, actual.get("processing_time_ms", 0)),
+            check_happened("email_sent", self.email_sent, actual),
+            check_body_contains(self.response_body_contains, body),
+            check_body_excludes(self.response_body_excludes, body),
+            check_reply_sentences(self.reply_sentences, actual),
+            check_reply_language(self.reply_language, actual),
+            check_happened("ticket_created", self.ticket_created, actual),
+            check_ticket_fields(self.ticket_fields, actual.get("ticket_fields")),
+            check_happened("draft_stored", self.draft_stored, actual),
+            check_happened("note_added", self.note_added, actual),
+            check_hand_over(self.hand_over_reason, actual),
+            check_scenario_used(self.scenario_instruction_used, actual),
+            check_answer(self.answer, actual),
+            check_calls(self.calls, actual, ordered=self.ordered),
+            check_never_called(self.never_called, actual),
+            _check_state(self.state, actual, nothing_else=self.nothing_else_changed),
+            check_processing_time(self.processing_time_ms, actual.get("processing_time_ms", 0)),
         )
 
 
@@ -373,9 +367,10 @@ class Turn:
 def _check_state(
     expected: Mapping[str, ExpectedTable], actual: Mapping[str, Any], *, nothing_else: bool
 ) -> Iterator[Check]:
-    from guarantee_email_agent.eval.world import check_state  # few scenarios have a world
+    if expected or nothing_else:
+        from guarantee_email_agent.eval.world import check_state  # few scenarios have a world
 
-    yield from check_state(expected, actual, nothing_else=nothing_else)
+        yield from check_state(expected, actual, nothing_else=nothing_else)
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,7 +224,7 @@ class EvalRunner:
             verdict = self.judge(test_case, build_record(test_case, trace, actual, build_raw_email(test_case)))
         rubric, closed = await self.ask_rubric(test_case, actual["response_body"], llm)
         if not (llm is not None and lacks_model(report)):  # without an answer of the model there is nothing to judge
-            checks += run_checks(partial(check_at_most, limits, took, None if meter is None else meter.total))
+            checks += run_checks(check_at_most(limits, took, None if meter is None else meter.total))
             checks += () if verdict is None else check_verdict(str(test_case.test), verdict)
             checks += closed
         return judged_case(
@@ -277,15 +277,15 @@ class EvalRunner:
         captured = mocks.captured
         actual = observed_output(captured, report) | {"processing_time_ms": elapsed_ms}
         actual |= language_of_reply(test_case.expected_output, actual)
-        more = [partial(check_captured, test_case, captured)]
+        more = [check_captured(test_case, captured)]
         if test_case.input.email.raw is not None:
-            more.append(partial(check_raw_file, test_case.input.email, previous))
+            more.append(check_raw_file(test_case.input.email, previous))
         if previous is not None and report.scenario_used is not None:
             known = [scenario.name for scenario in self._instructions.load().scenarios]
-            more.append(partial(check_previous_reply, previous.scenario, known))
-        more.append(partial(check_agent_report, report, actual))
+            more.append(check_previous_reply(previous.scenario, known))
+        more.append(check_agent_report(report, actual))
         checks = judge_output(test_case.expected_output, actual, test_case.recipient, *more)
-        stopped = run_checks(partial(check_completed, report, any(not check.passed for check in checks)))
+        stopped = run_checks(check_completed(report, any(not check.passed for check in checks)))
         return report, actual, stopped if is_live and lacks_model(report) else [*checks, *stopped]
 
     def look_up_mocks(self, tools: ToolMocks) -> dict[str, LookUpService]:
@@ -341,21 +341,21 @@ class EvalRunner:
             mocks, sender = None, mocks
         report = actual if isinstance(actual, ProcessingResult) else None
         output = dict(actual) if isinstance(actual, Mapping) else reported_output(actual)
-        more: list[partial[Iterator[Check]]] = []
+        more: list[Iterator[Check]] = []
         if mocks is not None:
             ran = Mocks.of_clients(mocks)
             captured, test_case = ran.captured, replace(ran.mail.test_case, expected_output=expected)
             output |= captured_output(captured)
             output |= language_of_reply(expected, output)
             sender = test_case.recipient if sender is None else sender
-            more.append(partial(check_captured, test_case, captured))
+            more.append(check_captured(test_case, captured))
             if report is not None:
-                more.append(partial(check_agent_report, report, output))
+                more.append(check_agent_report(report, output))
         if processing_time_ms is not None:
             output["processing_time_ms"] = processing_time_ms
         failures = [str(check) for check in judge_output(expected, output, sender, *more) if not check.passed]
         if report is not None:
-            failures += map(str, run_checks(partial(check_completed, report, bool(failures))))
+            failures += map(str, run_checks(check_completed(report, bool(failures))))
         return not failures, failures
 
     def wants_record(self, test_case: EvalTestCase) -> bool:
@@ -383,15 +383,15 @@ def judgement_of(verdict: Verdict | None, rubric: Sequence[Mapping[str, Any]]) -
 
 
 def judge_output(
-    expected: EvalExpectedOutput, actual: Mapping[str, Any], sender: str | None, *more: partial[Iterator[Check]]
+    expected: EvalExpectedOutput, actual: Mapping[str, Any], sender: str | None, *more: Iterator[Check]
 ) -> list[Check]:
     """What is expected, and what holds for every scenario. sender: as `EvalRunner.validate_output` has it."""
     return [
         *expected.checks(actual),
         *run_checks(
-            partial(check_recipients, "email_sent", sender, actual.get("recipients", ())),
-            partial(check_recipients, "draft_stored", sender, actual.get("draft_recipients", ())),
-            partial(check_single, "ticket_created", "tickets were created", actual.get("tickets", 0)),
+            check_recipients("email_sent", sender, actual.get("recipients", ())),
+            check_recipients("draft_stored", sender, actual.get("draft_recipients", ())),
+            check_single("ticket_created", "tickets were created", actual.get("tickets", 0)),
             *more,
         ),
     ]

@@ -189,7 +189,7 @@ class AgentEvaluation:
         checks = [] if failure is None else [Check("agent", failure)]  # first: what is missing may follow from it
         checks += [*_checks(case, captured, actual), *turn_checks]
         took = actual | {"calls": served.tools.calls}
-        checks += run_checks(partial(check_at_most, case.at_most, took, model.meter.total))
+        checks += run_checks(check_at_most(case.at_most, took, model.meter.total))
         trace = _trace_of(run, served.tools, model.spans.record(), others)
         record = build_record(case, trace, actual, mail)
         verdict = runner.judge(case, record) if runner.wants_record(case) else None
@@ -271,8 +271,8 @@ def find_agent(options: AgentOptions) -> AgentUnderTest:
 def _checks(case: EvalTestCase, captured: Captured, actual: Mapping[str, Any]) -> list[Check]:
     """What an agent that is not ours can be judged by: what the mocks captured."""
     expected = replace(case.expected_output, scenario_instruction_used=None, hand_over_reason=None)
-    more = partial(check_captured, case, captured)
-    return judge_output(expected, actual, case.recipient, partial(check_thread, case, captured.sent), more)
+    more = check_captured(case, captured)
+    return judge_output(expected, actual, case.recipient, check_thread(case, captured.sent), more)
 
 
 def check_thread(case: EvalTestCase, sent: Iterable[Mapping[str, Any]]) -> Iterator[Check]:
