@@ -15,8 +15,8 @@ from guarantee_email_agent.email.processor_models import AnswerPolicy, Processin
 from guarantee_email_agent.eval import runner as runner_module
 from guarantee_email_agent.eval.mocks import (
     MockAnthropicClient,
-    MockedServices,
     MockGmailClient,
+    Mocks,
     MockTicketingClient,
     MockWarrantyAPIClient,
     build_raw_email,
@@ -164,9 +164,7 @@ def test_one_mail_to_the_sender_and_one_ticket_are_meant(
 
 def test_what_mocks_captured_is_validated_and_not_what_the_agent_says(config: Config, good: EvalTestCase) -> None:
     runner, mocks = EvalRunner(config), create_mock_clients(good)
-    look_ups = {"warranty_api": mocks["warranty"]}
-    services = MockedServices(mocks["gmail"], look_ups, mocks["ticketing"], mocks["anthropic"])
-    processor = runner.create_processor(services, SkippingClock(), AnswerPolicy())
+    processor = runner.create_processor(Mocks.of_clients(mocks), mocks["anthropic"], SkippingClock(), AnswerPolicy())
     report = asyncio.run(processor.process_email(build_raw_email(good)))
     assert runner.validate_output(ANSWERED, report, mocks, 5) == (True, [])
     assert runner.validate_output(ANSWERED, {"scenario_used": "valid-warranty"}, mocks, 5) == (True, [])

@@ -17,7 +17,7 @@ from guarantee_email_agent.email.processor import doubt_of_mail, number_tiers
 from guarantee_email_agent.email.processor_models import AnswerPolicy, ProcessingResult
 from guarantee_email_agent.email.reply import LanguageReason, choose_language
 from guarantee_email_agent.eval.look_up_source import LookUpSource, look_up_place
-from guarantee_email_agent.eval.mocks import ARRIVED_AT, MockedServices, MockReplyHistory, Mocks
+from guarantee_email_agent.eval.mocks import ARRIVED_AT, MockReplyHistory, Mocks
 from guarantee_email_agent.eval.models import EvalEmail, EvalExpectedOutput, EvalInput, EvalTestCase, PreviousReply
 from guarantee_email_agent.eval.runner import EvalRunner
 from guarantee_email_agent.eval.tool_mocks import NO_LOOK_UPS, ToolCall, ToolMocks
@@ -92,17 +92,12 @@ async def dry_run(
     runner, tools = EvalRunner(config), ToolMocks(answers)
     trace = RunTrace(tools)
     mocks = Mocks.of(_case(answers), tools)
-    services = MockedServices.in_process(mocks, runner.lexicon)
     noted = {
         name: _NotedService(tools, look_up_place(name, config), look_up) for name, look_up in (look_ups or {}).items()
     }
-    services = replace(
-        services,
-        llm=trace.follow(services.llm if model is None else model),
-        look_ups={**services.look_ups, **runner.look_up_mocks(tools), **noted},
-    )
     history = None if previous is None else MockReplyHistory(previous)
-    processor = runner.create_processor(services, clock or SkippingClock(), policy, history)
+    followed = trace.follow(mocks.model(runner.lexicon) if model is None else model)
+    processor = runner.create_processor(mocks, followed, clock or SkippingClock(), policy, history, noted)
     report = await processor.process_email(email, None if previous is None else ARRIVED_AT)
     sent, tickets = mocks.mail.sent_emails, mocks.ticketing.created_tickets
     return DryRun(email, report, sent[0] if sent else None, tickets[0] if tickets else None, trace, previous)

@@ -28,11 +28,8 @@ from guarantee_email_agent.llm.prompts import TRIAGE_TOOL
 from guarantee_email_agent.services.call_errors import classify_message, service_error
 from guarantee_email_agent.services.ports import (
     Admission,
-    LookUpService,
     Reply,
-    ReplySender,
     Thread,
-    TicketingSystem,
 )
 from guarantee_email_agent.utils.errors import IntegrationError
 
@@ -334,6 +331,11 @@ class Mocks:
         """The same, for which all until now was before."""
         return replace(self, earlier=tuple(map(len, self.in_all)))
 
+    def model(self, lexicon: LexiconSource) -> LanguageModel:
+        """Our agent's model, which says of a mail what the scenario has it say."""
+        triage = self.mail.test_case.input.triage
+        return MockAnthropicClient(lexicon=lexicon, triage=triage) if triage else InstructionInterpreter(lexicon)
+
     @classmethod
     def of(cls, test_case: EvalTestCase, tools: ToolMocks | None = None) -> Mocks:
         """Fresh ones."""
@@ -349,22 +351,6 @@ class Mocks:
             tools.calls += noted.calls
             tools.unknown += noted.unknown
         return cls(tools, clients["gmail"], clients["warranty"], clients["ticketing"])
-
-
-@dataclass(frozen=True, slots=True)
-class MockedServices:
-    """By which the agent reaches the mocks in one run: themselves in a run in process. look_ups: by name."""
-
-    mail: ReplySender
-    look_ups: Mapping[str, LookUpService]
-    ticketing: TicketingSystem
-    llm: LanguageModel
-
-    @classmethod
-    def in_process(cls, mocks: Mocks, lexicon: LexiconSource | None = None) -> MockedServices:
-        triage, lexicon = mocks.mail.test_case.input.triage, lexicon or _shipped_lexicon
-        model = MockAnthropicClient(lexicon=lexicon, triage=triage) if triage else InstructionInterpreter(lexicon)
-        return cls(mocks.mail, {WARRANTY.name: mocks.warranty}, mocks.ticketing, model)
 
 
 def _shipped_lexicon() -> Lexicon:

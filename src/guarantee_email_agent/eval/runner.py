@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from guarantee_email_agent.config.settings import Config
@@ -37,7 +38,6 @@ from guarantee_email_agent.eval.checks import (
 from guarantee_email_agent.eval.mocks import (
     ARRIVED_AT,
     Captured,
-    MockedServices,
     MockLookUpClient,
     MockReplyHistory,
     Mocks,
@@ -53,11 +53,11 @@ from guarantee_email_agent.eval.models import (
     InvalidScenario,
     PreviousReply,
 )
-from guarantee_email_agent.eval.tool_mocks import ToolMocks
 from guarantee_email_agent.eval.trace import RunTrace, build_record
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.instructions.lexicon import Lexicon
+from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.llm.usage import MeteredModel
 from guarantee_email_agent.reading.language import read_language
 from guarantee_email_agent.runlog.records import CaseResult, Check
@@ -104,16 +104,13 @@ class EvalRunner:
     def __init__(
         self,
         config: Config,
-        clock: Clock | None = None,
         records_dir: Path | None = None,
         make_model: ScenarioModelFactory | None = None,
         on_result: OnResult | None = None,
         keep_traces: bool = False,
         earlier: Mapping[str, Sequence[CaseResult]] | None = None,
     ) -> None:
-        """clock: measures processing time; by default waiting between retries is skipped, not slept through.
-
-        records_dir: an existing folder that gets the record of every run, named after the scenario's file.
+        """records_dir: an existing folder that gets the record of every run, named after the scenario's file.
         make_model: who answers as a scenario's language model; the mock if None. It waits by a clock of its own.
         keep_traces: whether results have their trace. earlier: runs that scenarios have already, by their files.
         """
@@ -123,7 +120,6 @@ class EvalRunner:
         self._config = config
         self._records_dir = records_dir
         self._make_model = make_model
-        self._clock = clock
         self._instructions = instruction_files(config)
         self._look_up_tools = {name: tool_of(settings) for name, settings in config.look_ups.items()}
         # What leaves unattended is judged, unless a scenario has a mode of its own. Nobody vouches for its sender.
@@ -200,10 +196,8 @@ class EvalRunner:
 
     async def _run(self, test_case: EvalTestCase, llm: LanguageModel | None) -> CaseResult:
         mocks = Mocks.of(test_case)
-        services = MockedServices.in_process(mocks, self.lexicon)
         llm = None if test_case.input.triage else llm  # what it says is a part of the scenario
-        clock = self._clock or SkippingClock()  # what one scenario skips must not count for another
-        model = services.llm if llm is None else llm
+        model = mocks.model(self.lexicon) if llm is None else llm
         limits = test_case.at_most
         meter = None
         if limits.tokens is not None or limits.usd is not None:
@@ -211,8 +205,8 @@ class EvalRunner:
         trace = RunTrace(mocks.tools)
         if self.wants_record(test_case) or (self.keep_traces and llm is not None):
             model = trace.follow(model)
-        services = replace(services, llm=model, look_ups={**services.look_ups, **self.look_up_mocks(mocks.tools)})
-        process = partial(self._process, services=services, clock=clock, is_live=llm is not None)
+        # What one scenario skips of waits must not count for another.
+        process = partial(self._process, model=model, clock=SkippingClock(), is_live=llm is not None)
         report, actual, checks = await process(test_case, mocks)
         if test_case.turns:
             from guarantee_email_agent.eval.turns import go_on  # few scenarios have any
@@ -253,7 +247,7 @@ class EvalRunner:
         return answers, closed_gates(answers)
 
     async def _process(
-        self, test_case: EvalTestCase, mocks: Mocks, *, services: MockedServices, clock: Clock, is_live: bool
+        self, test_case: EvalTestCase, mocks: Mocks, *, model: LanguageModel, clock: Clock, is_live: bool
     ) -> tuple[ProcessingResult, dict[str, Any], list[Check]]:
         """One mail: what the agent says came of it, what the mocks captured, and what was judged."""
         started = clock.monotonic()
@@ -267,7 +261,7 @@ class EvalRunner:
         arrival: dict[str, Any] = (
             {"arrived_at": arrived_at} if previous is not None or says_date(test_case.input.email) else {}
         )
-        processor = self.create_processor(services, clock, self._policy_for(test_case), history)
+        processor = self.create_processor(mocks, model, clock, self._policy_for(test_case), history)
         if (settings := test_case.input.agent) is not None and settings.serial_format is not None:
             processor = replace(processor, instructions=_WithFormat(self._instructions, settings.serial_format))
         raw_email = test_case.input.email.raw or build_raw_email(test_case)
@@ -288,19 +282,22 @@ class EvalRunner:
         stopped = run_checks(check_completed(report, any(not check.passed for check in checks)))
         return report, actual, stopped if is_live and lacks_model(report) else [*checks, *stopped]
 
-    def look_up_mocks(self, tools: ToolMocks) -> dict[str, LookUpService]:
-        """Fresh mocks of the configured look-ups, by name."""
-        return {name: MockLookUpClient(name, *tool, tools) for name, tool in self._look_up_tools.items()}
-
     def create_processor(
-        self, services: MockedServices, clock: Clock, policy: AnswerPolicy, history: ReplyHistory | None = None
+        self,
+        mocks: Mocks,
+        model: LanguageModel,
+        clock: Clock,
+        policy: AnswerPolicy,
+        history: ReplyHistory | None = None,
+        look_ups: Mapping[str, LookUpService] = MappingProxyType({}),
     ) -> EmailProcessor:
-        """The production pipeline."""
+        """The production pipeline on the mocks. look_ups: by name, in place of their mocks."""
+        mocked = {name: MockLookUpClient(name, *tool, mocks.tools) for name, tool in self._look_up_tools.items()}
         return EmailProcessor(
-            mail=services.mail,
-            look_ups=services.look_ups,
-            ticketing=services.ticketing,
-            llm=services.llm,
+            mail=mocks.mail,
+            look_ups={WARRANTY.name: mocks.warranty, **mocked, **look_ups},
+            ticketing=mocks.ticketing,
+            llm=model,
             instructions=self._instructions,
             model=self._model,
             clock=clock,
