@@ -213,9 +213,8 @@ class _Suite:
             return self.scenarios
         if self.scenarios is not None:
             return [self.scenarios]
-        folder, only = self.options.directory, self.options.only
-        files = loader.scenario_files(folder)
-        return select_scenarios(files, only, folder) if only else files
+        folder = self.options.directory
+        return select_scenarios(loader.scenario_files(folder), self.options.only, folder)
 
 
 async def _run(suite: _Suite, stopping: threading.Event) -> Evaluation:

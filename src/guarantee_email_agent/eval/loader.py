@@ -380,13 +380,16 @@ def stem(file: str) -> str:
 
 
 def select_scenarios(
-    files: Sequence[str], patterns: Sequence[str], directory: Path, *, none_is_fine: bool = False
+    files: list[str], patterns: Sequence[str], directory: Path, *, none_is_fine: bool = False
 ) -> list[str]:
     """Those of a suite's files that any pattern matches, in their order.
 
-    patterns: globs over scenario ids, file names with or without `.yaml`, paths, and categories (`hand-over`).
+    patterns: globs over scenario ids, file names with or without `.yaml`, paths, and categories (`hand-over`); none for
+    all.
     Raises EvalError(code="eval_nothing_selected") where one of them matches nothing, unless none_is_fine.
     """
+    if not patterns:
+        return files
     names = {file: list(_names(file)) for file in files}
     selected: set[str] = set()
     for pattern in patterns:

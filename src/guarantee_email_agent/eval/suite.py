@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.case_result import as_case, as_model_usage
 from guarantee_email_agent.eval.execution import EvalOptions, Execution
-from guarantee_email_agent.eval.loader import EvalLoader, position_in
+from guarantee_email_agent.eval.loader import position_in, select_scenarios
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.reporter import SMALL_SUITE, EvalReporter
 from guarantee_email_agent.instructions.file_checks import instruction_warnings
@@ -196,7 +196,8 @@ def _prepare(options: EvalOptions, config: Config, resources: ExitStack) -> _Sui
         for part, sentence in instruction_warnings(execution.instructions, config.instructions.scenarios_dir):
             logger.warning("%s: %s", part, sentence)
     _check_report_places(options)
-    files, baseline = _scenario_files(options, execution.loader), None
+    baseline, in_folder = None, execution.loader.scenario_files(options.directory)
+    files: Sequence[str] = select_scenarios(in_folder, options.only, options.directory)
     if options.baseline is not None or options.no_regressions or options.last_failed:
         from guarantee_email_agent.eval.baseline import baseline_of, select_last_failed
         from guarantee_email_agent.eval.eval_recorder import suite_key
@@ -256,15 +257,6 @@ def _check_report_places(options: EvalOptions) -> None:
             refuse_misplaced_reports(options.report_files.values(), folder=options.records_dir)
 
 
-def _scenario_files(options: EvalOptions, loader: EvalLoader) -> Sequence[str]:
-    files = loader.scenario_files(options.directory)
-    if not options.only:
-        return files
-    from guarantee_email_agent.eval.loader import select_scenarios
-
-    return select_scenarios(files, options.only, options.directory)
-
-
 def _refuse_with_curve(options: EvalOptions) -> None:
     """For a curve, whose run is no verdict on the agent as it is configured, so that nobody keeps it."""
     for name in _NOT_WITH_CURVE:
@@ -287,14 +279,6 @@ def _refuse_with_changed(options: EvalOptions) -> None:
         problem = "--records has the record of every run, and --changed runs only a part. Remove one"
     if problem is not None:
         raise ConfigurationError(problem, "cli_bad_usage")
-
-
-def run_again(config: Config, options: EvalOptions, files: Sequence[str]) -> Generator[EvalResult, None, None]:
-    """The results of these files of the suite, in their order, as `evaluate` has them; nothing is printed or kept.
-
-    Raises InstructionError for bad instruction files.
-    """
-    yield from Execution.of(config, replace(options, kept=None)).results(files)
 
 
 _OF_PARTS: Final = (

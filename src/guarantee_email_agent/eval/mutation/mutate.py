@@ -120,9 +120,8 @@ class Trial:
         self._folder = folder / "planted"
         self._good = EvalRunner(good)
         self._loader = EvalLoader(known=KnownNames.of(self._instructions))
-        named = self._loader.scenario_files(options.directory)
-        named = select_scenarios(named, options.only, options.directory) if options.only else named
-        self.entries = list(self._loader.iter_entries(named))
+        files = select_scenarios(self._loader.scenario_files(options.directory), options.only, options.directory)
+        self.entries = list(self._loader.iter_entries(files))
         self.results = [run_without_event_loop(self._good.run_entry(entry)) for entry in self.entries]
         self._new_ids: Counter[str] = Counter()
 
