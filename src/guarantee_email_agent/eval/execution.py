@@ -284,10 +284,10 @@ def _agent_evaluation(
     models: ModelGateway,
 ) -> AgentEvaluation:
     """The run of an agent from outside. Raises ConfigurationError for none such."""
-    from guarantee_email_agent.eval.agents.evaluation import AgentEvaluation, AgentOptions  # mcp, and a web server
+    from guarantee_email_agent.eval.agents.evaluation import AgentEvaluation, find_agent  # mcp, and a web server
 
-    named = AgentOptions(agent or options.agent or "", options.agent_mcp, options.agent_timeout)
-    return AgentEvaluation(config, named, models, stopping)
+    found = find_agent(agent or options.agent or "", options.agent_mcp)
+    return AgentEvaluation(config, found, options.agent_timeout, models, stopping)
 
 
 def _model_gateway(config: Config, options: EvalOptions, recordings: SuiteRecordings | None) -> ModelGateway:

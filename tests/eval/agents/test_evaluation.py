@@ -10,7 +10,7 @@ from kept_suite import KeptSuite
 from mcp_by_hand import write_program
 from scenario_folder import BUILT_IN, ScenarioFolder
 
-from guarantee_email_agent.eval.agents.evaluation import AgentOptions, find_agent
+from guarantee_email_agent.eval.agents.evaluation import find_agent
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.views.result_view import print_result
 from guarantee_email_agent.utils.errors import ConfigurationError
@@ -343,7 +343,7 @@ asyncio.run(main())
 )
 def test_what_names_no_agent(agent: str, problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem.replace("?", r"\?")):
-        find_agent(AgentOptions(agent))
+        find_agent(agent)
 
 
 def test_stdio_is_refused_where_servers_are_reached_over_http(folder: ScenarioFolder) -> None:

@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -53,31 +53,23 @@ _FORMS: Final = "command:'PROGRAM ARGS', http://127.0.0.1:PORT/path, or python:m
 _STOP_S: Final = 10.0  # that what is under way may take to end after Ctrl-C
 
 
-@dataclass(frozen=True, slots=True)
-class AgentOptions:
-    """agent: as `--agent` has it, or one that is there. transport: by which its MCP servers are reached. timeout_s: for
-    one scenario.
-    """
-
-    agent: str | AgentUnderTest
-    transport: McpTransport = "http"
-    timeout_s: float = 60.0
-
-
 class AgentEvaluation:
     """One run of a suite against one agent."""
 
     def __init__(
-        self, config: Config, options: AgentOptions, models: ModelGateway, stopping: threading.Event | None = None
+        self,
+        config: Config,
+        agent: AgentUnderTest,
+        timeout_s: float,
+        models: ModelGateway,
+        stopping: threading.Event | None = None,
     ) -> None:
-        """models: of the agent, which it may reach through them. stopping: once set, what is under way is ended.
+        """timeout_s: seconds that the agent has for a scenario. models: which it may reach through them. stopping: once
+        set, what is under way is ended.
 
         Raises ConfigurationError where there is no such agent.
         """
-        self._config = config
-        self._options = options
-        self._agent = find_agent(options)
-        self._models = models
+        self._config, self._agent, self._timeout_s, self._models = config, agent, timeout_s, models
         self._agent.check()
         self._server = LoopbackServer(MAX_REQUEST_BYTES)
         self._stopping = Interruption(stopping)
@@ -173,7 +165,7 @@ class AgentEvaluation:
         run = AgentRun("it ended before its time")
         try:
             environment = model.environment(gateway)
-            task = AgentTask(mail, urls, self._options.timeout_s, stopped_by, case.input.task, environment)
+            task = AgentTask(mail, urls, self._timeout_s, stopped_by, case.input.task, environment)
             run, captured, said, turn_checks = self._converse(case, task, served)
         finally:
             self._server.withdraw({**urls, "": gateway})
@@ -251,20 +243,23 @@ def _output(case: EvalTestCase, captured: Captured, served: ServedMocks, answer:
     return actual | language_of_reply(case.expected_output, actual)
 
 
-def find_agent(options: AgentOptions) -> AgentUnderTest:
-    """Raises ConfigurationError for what names no agent, or none that the transport reaches."""
-    kind, colon, place = options.agent.partition(":") if isinstance(options.agent, str) else ("http", "", "")
-    if options.transport == "stdio" and kind == "http":
+def find_agent(agent: str | AgentUnderTest, transport: McpTransport = "http") -> AgentUnderTest:
+    """agent: as `--agent` has it, or one that is there. transport: by which its MCP servers are reached.
+
+    Raises ConfigurationError for what names no agent, or none that the transport reaches.
+    """
+    kind, colon, place = agent.partition(":") if isinstance(agent, str) else ("http", "", "")
+    if transport == "stdio" and kind == "http":
         problem = "--agent-mcp stdio is for command: and python: agents; others reach their servers over HTTP. "
         raise ConfigurationError(f"{problem}Leave --agent-mcp out", "eval_bad_agent")
-    if not isinstance(options.agent, str):
-        return options.agent
+    if not isinstance(agent, str):
+        return agent
     if kind in ("command", "python") and colon:
-        return (CommandAgent if kind == "command" else PythonAgent)(place, options.transport)
+        return (CommandAgent if kind == "command" else PythonAgent)(place, transport)
     if kind == "http" and colon:
-        return HttpAgent(options.agent)
+        return HttpAgent(agent)
     hint = suggestion(kind, _KINDS) or "."
-    problem = f"--agent {printable(truncate(options.agent, 60))} names no agent{hint} Write {_FORMS}"
+    problem = f"--agent {printable(truncate(agent, 60))} names no agent{hint} Write {_FORMS}"
     raise ConfigurationError(problem, "eval_bad_agent")
 
 
