@@ -159,7 +159,7 @@ def test_one_mail_to_the_sender_and_one_ticket_are_meant(
     config: Config, good: EvalTestCase, changed: dict[str, Any], failure: str
 ) -> None:
     actual = {**run(config, good).actual_output, **changed}
-    assert EvalRunner(config).validate_output(ANSWERED, actual, "jane@example.com") == (False, [failure])
+    assert EvalRunner(config).validate_output(ANSWERED, actual, sender="jane@example.com") == (False, [failure])
 
 
 def test_what_mocks_captured_is_validated_and_not_what_the_agent_says(config: Config, good: EvalTestCase) -> None:

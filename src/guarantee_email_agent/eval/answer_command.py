@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.parsing.email import MAX_MAIL_BYTES, Email
@@ -29,9 +29,6 @@ from guarantee_email_agent.utils.errors import (
 )
 from guarantee_email_agent.utils.terminal import Terminal, TextStream
 from guarantee_email_agent.utils.text import printable
-
-if TYPE_CHECKING:
-    pass
 
 _OUTLOOK_FILE: Final = b"\xd0\xcf\x11\xe0"
 _CONNECT_TIMEOUT_S = 30.0
@@ -134,14 +131,11 @@ def run_dry(
         return run_without_event_loop(dry_run(email, config, answers, policy=policy, previous=previous))
     import asyncio
 
-    return asyncio.run(_run_with_services(email, config, policy, services, previous))
+    async def run_with_services() -> DryRun:
+        async with dry_runs(config, policy, services) as run:
+            return await run(email, previous)
 
-
-async def _run_with_services(
-    email: Email, config: Config, policy: AnswerPolicy, services: DryServices, previous: PreviousReply | None
-) -> DryRun:
-    async with dry_runs(config, policy, services) as run:
-        return await run(email, previous)
+    return asyncio.run(run_with_services())
 
 
 @asynccontextmanager

@@ -122,7 +122,7 @@ async def opened_inbox(config: Config) -> AsyncIterator[Inbox]:
     client = create_mail_client(replace(config, agent=replace(config.agent, mode="observe")), SystemClock())
     try:
         await connected(client.test_connection())
-        yield Inbox(client, MAX_MAIL_BYTES)
+        yield Inbox(client)
     finally:
         await client.close()
 
@@ -130,13 +130,12 @@ async def opened_inbox(config: Config) -> AsyncIterator[Inbox]:
 @dataclass(frozen=True, slots=True)
 class Inbox:
     client: MailClient
-    max_bytes: int
 
     async def ids(self) -> list[str]:
         return sorted(mail.id for mail in await self.client.list_mails())
 
     async def read(self, mail_id: str) -> bytes:
-        return await self.client.read_raw(mail_id, self.max_bytes)
+        return await self.client.read_raw(mail_id, MAX_MAIL_BYTES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -323,7 +323,7 @@ class EvalRunner:
         self,
         expected: EvalExpectedOutput,
         actual: Mapping[str, Any] | ProcessingResult,
-        mocks: Mapping[str, Any] | str | None = None,
+        mocks: Mapping[str, Any] | None = None,
         processing_time_ms: int | None = None,
         sender: str | None = None,
     ) -> tuple[bool, list[str]]:
@@ -332,10 +332,8 @@ class EvalRunner:
         actual: as `EvalResult.actual_output` has it, or our agent's own result. mocks: those that the agent worked
         with, as `create_mock_clients` names them: what they captured is judged, and where the agent says otherwise,
         that is a miss, too. processing_time_ms: in place of the one in `actual`. sender: the only address that mail may
-        go to, which may stand in the place of mocks; None for that of their scenario, and for any where there are none.
+        go to; None for that of the mocks' scenario, and for any where there are none.
         """
-        if isinstance(mocks, str):
-            mocks, sender = None, mocks
         report = actual if isinstance(actual, ProcessingResult) else None
         output = dict(actual) if isinstance(actual, Mapping) else reported_output(actual)
         more: list[Iterator[Check]] = []

@@ -58,25 +58,18 @@ class KnownNames:
 
 def find_name_problems(data: object, known: KnownNames) -> Iterator[Problem]:
     """Names in a file's data that no instruction file knows. What has not the right type is not judged here."""
-    used = _text_at(data, _USED)
-    if used is not None:
-        yield from _unknown_name(data, _USED, "no instruction file is called so", (*known.instructions, "none"))
-    if used is not None and used != _NO_INSTRUCTION:  # where the agent stops, the category may say of what
-        yield from _unknown_name(data, ("category",), "no instruction file is called so", known.instructions)
-    turns = data.get("turns") if isinstance(data, dict) else None
-    for place in (
-        _EXPECTED,
-        *(("turns", number, *_EXPECTED) for number in range(len(turns) if isinstance(turns, list) else 0)),
-    ):
-        if place != _EXPECTED:
-            yield from _unknown_name(
-                data, (*place, _USED[-1]), "no instruction file is called so", (*known.instructions, "none")
-            )
+    no_such_file = "no instruction file is called so"
+    used, turns = _text_at(data, _USED), _value_at(data, ("turns",))
+    further = (("turns", number, *_EXPECTED) for number in range(len(turns) if isinstance(turns, list) else 0))
+    for place in (_EXPECTED, *further):
+        yield from _unknown_name(data, (*place, _USED[-1]), no_such_file, (*known.instructions, _NO_INSTRUCTION))
+        if place == _EXPECTED and used not in (None, _NO_INSTRUCTION):  # where it stops, the category may say of what
+            yield from _unknown_name(data, ("category",), no_such_file, known.instructions)
         yield from _unknown_sentences(data, place, known)
         reason = (*place, "hand_over_reason")
         yield from _unknown_name(data, reason, "no instruction file has this reason", known.hand_over_reasons)
     previous = ("input", "previous_reply", "scenario")
-    yield from _unknown_name(data, previous, "no instruction file is called so", (*known.instructions, _PROVED))
+    yield from _unknown_name(data, previous, no_such_file, (*known.instructions, _PROVED))
     status = _text_at(data, _STATUS)
     if status and known.undecided and used not in (None, known.undecided) and word_key(status) not in _STATUSES:
         meant = suggestion(status, _STATUSES)

@@ -12,13 +12,13 @@ import socket
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, TypeVar
 from urllib.parse import urlsplit
 
-from guarantee_email_agent.executors.executor import RAY, Executor
+from guarantee_email_agent.executors.executor import RAY
 from guarantee_email_agent.utils.distribution import require_extra
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError, WorkersLostError
 from guarantee_email_agent.utils.text import printable, truncate
@@ -136,17 +136,15 @@ class RayExecutor:
         return result
 
 
-@contextmanager
-def connected(name: str, jobs: int) -> Generator[Executor, None, None]:
-    """The executor for what `--executor` says, connected.
+def connected(name: str, jobs: int) -> RayExecutor:
+    """The executor for what `--executor` says. jobs: as `--jobs` has it.
 
-    jobs: as `--jobs` has it. Raises ConfigurationError where it cannot be used.
+    Raises ConfigurationError where it cannot be used.
     """
     if jobs > 1:
         problem = "--jobs is for this machine; a Ray cluster works on as many pieces as it has processors. Remove it"
         raise ConfigurationError(problem, "cli_bad_usage")
-    with RayExecutor(name) as executor:
-        yield executor
+    return RayExecutor(name)
 
 
 def _run(work: Callable[[Item], Result], item: Item) -> Result | _Failed:

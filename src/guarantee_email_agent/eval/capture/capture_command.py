@@ -291,17 +291,17 @@ def read_mailbox_mail(message_id: str, config: Config) -> tuple[bytes, Email]:
     Raises ProcessingError where no mail has it, ConfigurationError for what is missing to reach the mailbox,
     MCPConnectionError where it cannot be reached, and IntegrationError for a mail that cannot be read.
     """
-    raw = asyncio.run(_read(message_id, config))
+
+    async def read() -> bytes:
+        async with opened_inbox(config) as mails:
+            mail_id = await mails.client.find_mail(message_id)
+            if mail_id is None:
+                raise ProcessingError(
+                    f"No mail of the mailbox has the Message-ID {message_id}. Copy it from the mail's header, or save "
+                    "the mail as a file",
+                    "capture_mail_not_found",
+                )
+            return await mails.read(mail_id)
+
+    raw = asyncio.run(read())
     return raw, parse_email(raw)
-
-
-async def _read(message_id: str, config: Config) -> bytes:
-    async with opened_inbox(config) as mails:
-        mail_id = await mails.client.find_mail(message_id)
-        if mail_id is None:
-            raise ProcessingError(
-                f"No mail of the mailbox has the Message-ID {message_id}. Copy it from the mail's header, or save the "
-                "mail as a file",
-                "capture_mail_not_found",
-            )
-        return await mails.read(mail_id)
