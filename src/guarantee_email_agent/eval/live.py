@@ -132,14 +132,16 @@ class LiveEvaluation(PaidRun):
                 async with gate:
                     if self._stopped_by_api is not None or not await self.limit.may_begin():
                         return None
-                    self._begun.add(_current_task())
+                    task = asyncio.current_task()
+                    assert task is not None
+                    self._begun.add(task)
                     logger.info("Executing %d/%d: %s", number, planned, entry.scenario_id)
                     try:
                         result = await runner.run_entry(entry, repeat)
                         self.limit.learn(*(as_model_usage(run.usage) for run in as_case(result).runs))
                     finally:
                         self.limit.end()
-                        self._begun.discard(_current_task())
+                        self._begun.discard(task)
                     self._tell(result)
                     return result
 
@@ -151,7 +153,7 @@ class LiveEvaluation(PaidRun):
                             under_way.append(loop.get_loop().create_task(run(number, entry)))
                     if not under_way:
                         return
-                    loop.run(_wait_for(under_way[0]))
+                    loop.run(asyncio.wait([under_way[0]]))  # which does not cancel it where it is given up
                     task = under_way.popleft()
                     if task.cancelled() and self._stop_reason is not None:
                         continue  # it would have to wait for an API that the run does not wait for
@@ -249,14 +251,3 @@ class _ModelOfRun(ModelClient):
                 raise
             self._stop(wait_s)
         raise asyncio.CancelledError
-
-
-async def _wait_for(task: asyncio.Task[EvalResult | None]) -> None:
-    """Until it is over; to give up waiting does not cancel it."""
-    await asyncio.wait([task])
-
-
-def _current_task() -> asyncio.Task[EvalResult | None]:
-    task = asyncio.current_task()
-    assert task is not None  # only called in one
-    return task

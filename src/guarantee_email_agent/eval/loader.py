@@ -342,7 +342,7 @@ def _error(
     path: str, problem: str, code: str, details: Mapping[str, object] | None = None, field: str | None = None
 ) -> EvalError:
     safe = printable(problem)
-    scenario = InvalidScenario(_file_name(path), path, safe, code)
+    scenario = InvalidScenario(os.path.basename(path), path, safe, code)
     return EvalError(
         scenario.message, code, {**(details or {}), "path": path, "file_path": path, "field": field, "problem": safe}
     )
@@ -353,11 +353,7 @@ def _invalid_scenario(path: str, error: EvalError) -> InvalidScenario:
     with suppress(OSError):
         text = read_start(path, MAX_SCENARIO_BYTES)
     must = _SAYS_MUST.search(text) is not None
-    return InvalidScenario(_file_name(path), path, error.details["problem"], error.code, must=must)
-
-
-def _file_name(path: str) -> str:
-    return path.rpartition("/")[2] if os.sep == "/" else os.path.basename(path)
+    return InvalidScenario(os.path.basename(path), path, error.details["problem"], error.code, must=must)
 
 
 path_order = os.fsencode

@@ -22,7 +22,7 @@ from typing import Any, Final, Literal
 from mcp_types import CallToolResult, ContentBlock, TextContent, Tool
 from pydantic import ConfigDict
 
-from guarantee_email_agent.eval.mocks import Mocks, MockTicketingClient, send_email_arguments
+from guarantee_email_agent.eval.mocks import Mocks, MockTicketingClient, arrival_of, send_email_arguments
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.runner import run_without_event_loop
 from guarantee_email_agent.eval.tool_mocks import (
@@ -127,11 +127,7 @@ class MockMailStore:
         self._id = f"eval-{test_case.scenario_id}"
         self._raw, self._has_mail = raw_mail(test_case), test_case.input.has_email
         self._mark: MailMark | None = None
-        received = test_case.input.email.received
-        try:
-            self._received = datetime.fromisoformat(received).timestamp()
-        except ValueError:
-            self._received = 0.0
+        self._received = arrival_of(test_case.input.email) or 0.0
 
     def list_unprocessed(self, limit: int, inbox_filter: InboxFilter = ANY_MAIL) -> MailListing:
         waiting = self._has_mail and self._mark is None and not self._is_too_old(inbox_filter)

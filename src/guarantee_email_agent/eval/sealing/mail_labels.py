@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.capture.scenario_file import file_text
@@ -27,7 +27,6 @@ from guarantee_email_agent.services.look_ups import instruction_files
 from guarantee_email_agent.utils.errors import EvalError
 from guarantee_email_agent.utils.text import printable
 
-_Item = TypeVar("_Item")
 UNLABELLED: Final = "unlabelled"
 _NUMBER_AT_END: Final = re.compile(r"_(\d{1,6})$")
 _MAX_BYTES: Final = 1 << 24
@@ -77,8 +76,9 @@ class MailLabels:
         outcome, number = self._outcomes.get(values.get("outcome", "")), values.get("number", "").strip()
         if path is None or outcome is None or values.get("severity") not in dict(_SEVERITIES):
             raise label_error("Choose what should become of the mail, and how bad it is where something else does")
-        data, mail = read_item(path, "sample", lambda data: (data, data["input"]["email"]))
-        text = f"{mail.get('subject')}\n{mail.get('body')}"
+        with read_item(path, "sample") as data:
+            mail = data["input"]["email"]
+            text = f"{mail.get('subject')}\n{mail.get('body')}"
         if outcome.look_up is None and number:
             raise label_error(
                 f"{outcome.scenario} rests on no single number. Leave the number out, or choose another outcome"
@@ -96,15 +96,14 @@ class MailLabels:
             raise label_error(f"{target} cannot be written ({error.strerror}). Check its folder") from None
 
     def _item(self, number: str, path: Path) -> LabelItem:
-        return read_item(path, "sample", partial(self._item_of, number))
-
-    def _item_of(self, number: str, data: Mapping[str, Any]) -> LabelItem:
-        mail = data["input"]["email"]
         names = ("from", "to", "received", "attachments", "headers")
-        facts = "\n".join(f"{name}: {mail[name]}" for name in names if mail.get(name))
-        previous = data["input"].get("previous_reply")
-        answered = (("It answers a reply of ours", str(previous["scenario"])),) if previous else ()
-        now = _label_of(data)
+        with read_item(path, "sample") as data:
+            mail = data["input"]["email"]
+            facts = "\n".join(f"{name}: {mail[name]}" for name in names if mail.get(name))
+            previous = data["input"].get("previous_reply")
+            answered = (("It answers a reply of ours", str(previous["scenario"])),) if previous else ()
+            texts = (("Facts", facts), ("Subject", mail["subject"]), ("Mail", mail["body"]), *answered)
+            now = _label_of(data)
         fields = (
             LabelField(
                 "outcome",
@@ -115,7 +114,6 @@ class MailLabels:
             LabelField("number", "The number that is to be looked up for it", value=now.get("number", "")),
             LabelField("severity", "Should something else become of it", _SEVERITIES, now.get("severity", "")),
         )
-        texts = (("Facts", facts), ("Subject", mail["subject"]), ("Mail", mail["body"]), *answered)
         return LabelItem(number, texts, fields, now.get("outcome", ""))
 
     def _labelled(
@@ -191,11 +189,12 @@ def _number_of(file: str) -> str:
     return match[1]
 
 
-def read_item(path: Path, command: str, read: Callable[[Any], _Item]) -> _Item:
-    """What `read` makes of the mapping in a file that `command` wrote. Raises EvalError, as where a part is missing."""
+@contextmanager
+def read_item(path: Path, command: str) -> Iterator[Any]:
+    """The mapping in a file that `command` wrote. Raises EvalError, also where the context misses a part of it."""
     try:
         (data,) = load_documents(read_text(path, _MAX_BYTES))
-        return read(data)
+        yield data
     except InputFileError as error:
         raise label_error(f"{path}: {error.message}") from None
     except (AttributeError, LookupError, TypeError, ValueError):

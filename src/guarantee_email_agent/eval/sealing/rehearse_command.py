@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -178,21 +177,21 @@ class PairLabels:
         path = next((path for path in self._folder.glob(PAIRS) if path.stem == item), None)
         if path is None or values.get("label") not in dict(_LABELS):
             raise label_error("Choose what you think of the agent's answer")
+        with read_item(path, "rehearse") as pair:
+            labelled = {**pair, "label": values["label"]}
         try:
-            write_whole(path, dump(read_item(path, "rehearse", dict) | {"label": values["label"]}).encode())
+            write_whole(path, dump(labelled).encode())
         except OSError as error:
             raise label_error(f"{path} cannot be written ({error.strerror}). Check its folder") from None
 
     def _item(self, path: Path) -> LabelItem:
-        return read_item(path, "rehearse", partial(self._item_of, path.stem))
-
-    def _item_of(self, name: str, pair: Mapping[str, Any]) -> LabelItem:
-        mail, agent, people = pair["mail"], pair["agent"], pair.get("people") or {}
-        told = "\n".join(f"{name}: {agent[name]}" for name in ("outcome", "scenario", "reasons") if name in agent)
-        texts = (
-            ("Mail", f"{mail['subject']}\n\n{mail['body']}"),
-            ("The agent", f"{told}\n\n{agent.get('reply', '')}".strip()),
-            ("People", people.get("reply", "No answer by a person is in the Sent folder.")),
-        )
-        label = str(pair.get("label", ""))
-        return LabelItem(name, texts, (LabelField("label", "What the agent does is", _LABELS, label),), label)
+        with read_item(path, "rehearse") as pair:
+            mail, agent, people = pair["mail"], pair["agent"], pair.get("people") or {}
+            told = "\n".join(f"{name}: {agent[name]}" for name in ("outcome", "scenario", "reasons") if name in agent)
+            texts = (
+                ("Mail", f"{mail['subject']}\n\n{mail['body']}"),
+                ("The agent", f"{told}\n\n{agent.get('reply', '')}".strip()),
+                ("People", people.get("reply", "No answer by a person is in the Sent folder.")),
+            )
+            label = str(pair.get("label", ""))
+        return LabelItem(path.stem, texts, (LabelField("label", "What the agent does is", _LABELS, label),), label)
