@@ -89,9 +89,8 @@ async def dry_run(
     answers: of the mocked services. previous: what we wrote to the sender before. look_ups, model: real ones in
     place of the mocks; then clock has to be a real one.
     """
-    runner, tools = EvalRunner(config), ToolMocks(answers)
-    trace = RunTrace(tools)
-    mocks = Mocks.of(_case(answers), tools)
+    runner, mocks = EvalRunner(config), Mocks.of(_case(answers))
+    trace, tools = RunTrace(mocks.tools), mocks.tools
     noted = {
         name: _NotedService(tools, look_up_place(name, config), look_up) for name, look_up in (look_ups or {}).items()
     }

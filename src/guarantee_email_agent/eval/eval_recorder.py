@@ -66,7 +66,7 @@ class EvalRecorder(RunRecorder):
         )
         self._inputs, self._at_once, self._files = inputs, at_once, files
         self._mails, self._facts, self._hide = mails, facts, hide
-        self._restored = frozenset[int]() if earlier is None else earlier.whole.positions
+        self._restored = frozenset[int]() if earlier is None else earlier.positions
         self._waiting: list[CaseResult] = []
         self._checked_at = time.monotonic()
         self._changed = False

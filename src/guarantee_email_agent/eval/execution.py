@@ -223,14 +223,15 @@ class Execution:
         recordings = _recordings(config, options, agent) if options.llm in ("record", "replay") else None
         if options.llm == "replay" and recordings is not None:
             recordings.check_recorded()
-        models = _model_gateway(config, options, recordings) if is_foreign else None
-        outside = None if models is None else _agent_evaluation(config, options, agent, stopping, models)
+        outside = _agent_evaluation(config, options, agent, stopping, recordings) if is_foreign else None
         instructions = EvalRunner(config).check_instructions() if outside is None else None
         loader = EvalLoader(any_agent=True) if instructions is None else EvalLoader(known=KnownNames.of(instructions))
         cluster = None if resources is None else _cluster(options, resources)
-        is_free = options.llm == "replay" or (options.llm == "offline" and options.max_cost_usd is None)
-        live: LiveEvaluation | ModelGateway | None = None if is_free else models
-        if outside is None and options.llm in ("live", "record"):
+        live: LiveEvaluation | ModelGateway | None = None
+        if outside is not None:
+            is_free = options.llm == "replay" or (options.llm == "offline" and options.max_cost_usd is None)
+            live = None if is_free else outside.models
+        elif options.llm in ("live", "record"):
             live = _live_evaluation(config, options, recordings)
         return cls(config, options, loader, outside, live, recordings, cluster, instructions)
 
@@ -281,24 +282,20 @@ def _agent_evaluation(
     options: EvalOptions,
     agent: AgentUnderTest | None,
     stopping: threading.Event | None,
-    models: ModelGateway,
+    recordings: SuiteRecordings | None,
 ) -> AgentEvaluation:
-    """The run of an agent from outside. Raises ConfigurationError for none such."""
-    from guarantee_email_agent.eval.agents.evaluation import AgentEvaluation, find_agent  # mcp, and a web server
+    """The run of an agent from outside, which may reach its model through us.
 
-    found = find_agent(agent or options.agent or "", options.agent_mcp)
-    return AgentEvaluation(config, found, options.agent_timeout, models, stopping)
-
-
-def _model_gateway(config: Config, options: EvalOptions, recordings: SuiteRecordings | None) -> ModelGateway:
-    """Through which an agent from outside may reach its model."""
+    Raises ConfigurationError for none such, and where nothing could be recorded.
+    """
     require_extra("mcp", "--agent", "mcp", "pydantic")
+    from guarantee_email_agent.eval.agents.evaluation import AgentEvaluation, find_agent  # mcp, and a web server
     from guarantee_email_agent.eval.agents.model_gateway import ModelGateway
 
     replays = options.llm == "replay"
     if recordings is not None and not replays:
         recordings.check_writable()
-    return ModelGateway(
+    models = ModelGateway(
         config,
         recordings,
         replays=replays,
@@ -306,6 +303,8 @@ def _model_gateway(config: Config, options: EvalOptions, recordings: SuiteRecord
         max_cost_usd=options.max_cost_usd,
         repeat=options.repeat,
     )
+    found = find_agent(agent or options.agent or "", options.agent_mcp)
+    return AgentEvaluation(config, found, options.agent_timeout, models, stopping)
 
 
 def _live_evaluation(config: Config, options: EvalOptions, recordings: SuiteRecordings | None) -> LiveEvaluation:

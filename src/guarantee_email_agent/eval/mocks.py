@@ -357,18 +357,12 @@ def _shipped_lexicon() -> Lexicon:
     return load_lexicon(built_in_path("instructions/lexicon") or Path("instructions/lexicon"))
 
 
-def create_mock_clients(
-    test_case: EvalTestCase, tools: ToolMocks | None = None, lexicon: LexiconSource | None = None
-) -> dict[str, Any]:
-    """Fresh clients for one scenario: `gmail`, `warranty`, `ticketing`, `anthropic`.
-
-    tools: notes their calls, in order, under the names of the MCP servers and tools that production calls. lexicon: of
-    the mocked model.
-    """
-    mocks = Mocks.of(test_case, tools or ToolMocks({}))
+def create_mock_clients(test_case: EvalTestCase) -> dict[str, Any]:
+    """Fresh clients for one scenario: `gmail`, `warranty`, `ticketing`, `anthropic`."""
+    mocks = Mocks.of(test_case)
     return {
         "gmail": mocks.mail,
         "warranty": mocks.warranty,
         "ticketing": mocks.ticketing,
-        "anthropic": MockAnthropicClient(lexicon=lexicon, triage=test_case.input.triage),
+        "anthropic": MockAnthropicClient(triage=test_case.input.triage),
     }

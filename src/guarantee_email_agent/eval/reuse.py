@@ -44,22 +44,31 @@ class SuiteNow(NamedTuple):
 
 
 class EarlierResults(NamedTuple):
-    """What earlier runs have. whole: the cases of scenarios that need not run again, in the order of the files.
+    """What earlier runs have. run: the interrupted one that goes on; None where a new one begins.
 
-    run: the interrupted one that goes on; None where a new one begins. begun: repetitions of those that still need
-    some, by file. kept: position in the run, and id in the store, of every result that stays. changed: how many results
-    of `run` are out of date.
+    store, run_id: where the results stand once that run has begun. positions: of the scenarios that need not run again.
+    begun: repetitions of those that still need some, by file. kept: position in the run, and id in the store, of every
+    result that stays. changed: how many results of `run` are out of date.
     """
 
     run: Run | None
-    whole: EarlierCases
+    store: Path
+    run_id: str
+    positions: frozenset[int] = frozenset()
     begun: Mapping[str, Sequence[CaseResult]] = MappingProxyType({})
     kept: Sequence[tuple[int, int]] = ()
     changed: int = 0
 
+    def cases(self) -> Iterator[Case]:
+        """Of the scenarios that need not run again, in the order of the files."""
+        with RunStore(self.store) as store:
+            for case in store.cases(store.find_run(self.run_id), COUNTED):
+                if case.shown.position in self.positions:
+                    yield case
+
     def usages(self) -> Iterator[ModelUsage]:
         """What every repetition took that need not run again."""
-        whole = (run for case in self.whole for run in case.runs)
+        whole = (run for case in self.cases() for run in case.runs)
         usages = (as_model_usage(run.usage) for run in chain(whole, *self.begun.values()))
         yield from (usage for usage in usages if usage is not None)
 
@@ -115,7 +124,7 @@ def find_unchanged(now: SuiteNow, run_id: str) -> EarlierResults:
     except StoreError as error:
         if error.code != "store_not_found":
             raise
-        return EarlierResults(None, EarlierCases(now.store, run_id, frozenset()))
+        return EarlierResults(None, now.store, run_id)
     with store:
         return _results_that_hold(store, now, store.runs_up_to_a_whole_one(now.key), run_id)
 
@@ -157,20 +166,7 @@ def _results_that_hold(
         held += len(results)
         kept += ((position, each.place.id) for each in results[:repeat])
     changed = 0 if goes_on is None else sum(map(len, last.values())) - held
-    return EarlierResults(goes_on, EarlierCases(now.store, run_id, frozenset(whole)), begun, kept, changed)
-
-
-class EarlierCases:
-    """The cases of a run that need not run again, in its order. The run must have them by the time they are read."""
-
-    def __init__(self, file: Path, run_id: str, positions: frozenset[int]) -> None:
-        self._file, self._run_id, self.positions = file, run_id, positions
-
-    def __iter__(self) -> Iterator[Case]:
-        with RunStore(self._file) as store:
-            for case in store.cases(store.find_run(self._run_id), COUNTED):
-                if case.shown.position in self.positions:
-                    yield case
+    return EarlierResults(goes_on, now.store, run_id, frozenset(whole), begun, kept, changed)
 
 
 def is_source(file: str, content: bytes, digest: bytes | None, loader: EvalLoader) -> bool:
@@ -230,21 +226,20 @@ def find_stale(store: RunStore, name: str, config: Config, directory: Path) -> S
     files = {Path(file).stem: file for file in loader.scenario_files(directory)}
     now = VerdictInputs(config, directory, run.llm, run.agent or None, run.options).set
     incomplete: dict[str, list[str]] = {}
-    missing: dict[int | None, list[str]] = {None: []}
     changes: dict[str, list[str]] = {}
     stale: set[str] = set()
-    of_set: dict[int | None, list[str]] = {}
+    of_set: dict[int | None, tuple[list[str], Sequence[str]]] = {}  # what changed, and what is not known
     seen: set[str] = set()
     for outcome in store.outcomes(run):
         seen.add(case := outcome.name)
         place = outcome.runs[0].place
         if (input_set := place.input_set) not in of_set:
-            of_set[input_set] = list(_changed_inputs(store, input_set, now))
-            if input_set is not None:
-                missing[input_set] = list(InputSet(store.inputs(input_set)).incomplete)
-        for reason in missing[input_set]:
+            not_known = () if input_set is None else InputSet(store.inputs(input_set)).incomplete
+            of_set[input_set] = list(_changed_inputs(store, input_set, now)), not_known
+        changed, reasons = of_set[input_set]
+        for reason in reasons:
             incomplete.setdefault(reason, []).append(case)
-        found = [*of_set[input_set], *_changed_source(case, files.get(case), place.source_hash, loader)]
+        found = [*changed, *_changed_source(case, files.get(case), place.source_hash, loader)]
         for change in found:
             changes.setdefault(change, []).append(case)
         if found:

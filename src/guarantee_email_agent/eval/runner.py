@@ -56,7 +56,6 @@ from guarantee_email_agent.eval.models import (
 from guarantee_email_agent.eval.trace import RunTrace, build_record
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
-from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.llm.usage import MeteredModel
 from guarantee_email_agent.reading.language import read_language
@@ -121,14 +120,11 @@ class EvalRunner:
         self._records_dir = records_dir
         self._make_model = make_model
         self._instructions = instruction_files(config)
+        self.lexicon = self._instructions.lexicon  # by which the mocked model reads a mail: as it was loaded last
         self._look_up_tools = {name: tool_of(settings) for name, settings in config.look_ups.items()}
         # What leaves unattended is judged, unless a scenario has a mode of its own. Nobody vouches for its sender.
         self._policy = replace(AnswerPolicy.of(config), mode="answer", sender_check="off")
         self._model = ModelSettings(config.llm.model, config.llm.max_tokens)
-
-    def lexicon(self) -> Lexicon:
-        """By which the mocked model reads a mail: that of the instructions as they were loaded last."""
-        return self._instructions.lexicon()
 
     def check_instructions(self) -> Instructions:
         """The instruction set in use.

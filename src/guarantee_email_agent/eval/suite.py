@@ -127,13 +127,13 @@ class _Suite:
             progress = Progress(sys.stderr, planned, "run", detail=live.progress_detail)
             live.show_progress(progress)
         if self.earlier is not None:
-            progress.skip(len(self.earlier.whole.positions))
+            progress.skip(len(self.earlier.positions))
         return progress
 
     def cases(self, on_result: _OnResult | None) -> _Cases:
         """Each as it is ready, in the order of the files, up to the first failure where that is to be the last."""
         cases = self._new_cases(on_result)
-        known = iter(() if self.earlier is None else self.earlier.whole)
+        known = iter(()) if self.earlier is None else self.earlier.cases()
         with closing(cases):
             for position in range(1, len(self.files) + 1):
                 case = next(known) if position in self._known else next(cases, None)
@@ -146,7 +146,7 @@ class _Suite:
     @property
     def _known(self) -> frozenset[int]:
         """The positions of scenarios that need not run again."""
-        return frozenset() if self.earlier is None else self.earlier.whole.positions
+        return frozenset() if self.earlier is None else self.earlier.positions
 
     def _new_cases(self, on_result: _OnResult | None) -> _Cases:
         earlier, recorder = self.earlier, self.recorder

@@ -15,16 +15,13 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self, TypeVar
+from typing import Any, Final, NamedTuple, Self
 from urllib.parse import urlsplit
 
-from guarantee_email_agent.executors.executor import RAY
+from guarantee_email_agent.executors.executor import RAY, Item, Result
 from guarantee_email_agent.utils.distribution import require_extra
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError, WorkersLostError
 from guarantee_email_agent.utils.text import printable, truncate
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 _CONNECT_S: Final = 5.0
 _GREET_S: Final = 10.0

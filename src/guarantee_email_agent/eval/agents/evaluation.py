@@ -69,7 +69,7 @@ class AgentEvaluation:
 
         Raises ConfigurationError where there is no such agent.
         """
-        self._config, self._agent, self._timeout_s, self._models = config, agent, timeout_s, models
+        self._config, self._agent, self._timeout_s, self.models = config, agent, timeout_s, models
         self._agent.check()
         self._server = LoopbackServer(MAX_REQUEST_BYTES)
         self._stopping = Interruption(stopping)
@@ -102,7 +102,7 @@ class AgentEvaluation:
         def run(numbered: tuple[int, EvalTestCase | InvalidScenario]) -> EvalResult | None:
             """None where no scenario is to begin any more."""
             number, entry = numbered
-            if not self._server.in_loop(self._models.limit.may_begin()):
+            if not self._server.in_loop(self.models.limit.may_begin()):
                 return None
             try:
                 with self._stopping.awaited():
@@ -111,18 +111,18 @@ class AgentEvaluation:
                         return runner.result_of_invalid(entry)
                     return self._run_repeatedly(entry, repeat, runner)
             finally:
-                self._server.in_loop(self._models.end())
+                self._server.in_loop(self.models.end())
 
         try:
             for result in map_in_order(run, numbered_entries, jobs):
                 if result is not None:
                     yield result
-            if self._models.limit.stop_reason is not None:
-                raise RunStoppedError(self._models.limit.stop_reason)
+            if self.models.limit.stop_reason is not None:
+                raise RunStoppedError(self.models.limit.stop_reason)
         finally:
             self._stopping.request()
             self._stopping.wait(_STOP_S)
-            self._server.in_loop(self._models.aclose())
+            self._server.in_loop(self.models.aclose())
             self._server.stop()
 
     def _pass_on(self, on_result: OnResult, run: CaseResult) -> None:
@@ -132,7 +132,7 @@ class AgentEvaluation:
 
     def _run_repeatedly(self, case: EvalTestCase, repeat: int, runner: EvalRunner) -> EvalResult:
         runs = runner.earlier_runs(case)
-        model = self._models.of_case(case)
+        model = self.models.of_case(case)
         while len(runs) < repeat and not (runs and self._stopping.requested()):
             number = len(runs) + 1
             run = self._run_once(case, runner, model.begin(number))._replace(usage=as_usage(model.usage()))
