@@ -21,7 +21,7 @@ from guarantee_email_agent.agent.identity_key import (
 from guarantee_email_agent.agent.inbox import answer_since, count_inbox, inbox_filter, require_clock
 from guarantee_email_agent.agent.mail_model import check_price
 from guarantee_email_agent.agent.monitoring import check_place, require_packages, shown_place
-from guarantee_email_agent.agent.startup import connection_problem, require_owner
+from guarantee_email_agent.agent.startup import require_owner
 from guarantee_email_agent.agent.worker_setup import REMEDY, RequiredEvaluation, required_evaluation
 from guarantee_email_agent.config.loader import built_in_files, load_config
 from guarantee_email_agent.config.mcp_server import McpServer
@@ -237,7 +237,7 @@ async def _connect(make: Callable[[], Any], *, drafts: bool, is_tried: bool) -> 
     if not is_tried:
         return service, ""
     told = asyncio.ensure_future(_test(service, drafts=drafts))
-    if (problem := await connection_problem(told)) is None:
+    if (problem := await services.connection_problem(told)) is None:
         return service, told.result()
     await service.close()
     return problem, ""

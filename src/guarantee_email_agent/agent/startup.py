@@ -30,7 +30,7 @@ from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.services.clients import MailClient
-from guarantee_email_agent.services.services import Services, create_services
+from guarantee_email_agent.services.services import Services, connection_problem, create_services
 from guarantee_email_agent.utils.clock import Clock, SystemClock
 from guarantee_email_agent.utils.errors import (
     EXIT_FAILURE,
@@ -48,7 +48,6 @@ logger = logging.getLogger(__name__)
 KEPT_DAYS: Final = 365
 """Days that the ledger remembers a finished mail; its mark in the mailbox lasts longer."""
 
-CONNECT_TIMEOUT_S: Final = 30.0
 _COUNTED_S: Final = 3600.0
 MODE_NOTES: Final[Mapping[Mode, str]] = {
     "answer": "",
@@ -262,20 +261,6 @@ def require_owner(owner: str | None, ledger_id: str) -> None:
             "stopped for good, start once with `run --take-over`",
             "mail_other_ledger",
         )
-
-
-async def connection_problem(test: Awaitable[object]) -> AgentError | None:
-    """Why a service cannot be used; None if it can. test: its `test_connection`."""
-    try:
-        async with asyncio.timeout(CONNECT_TIMEOUT_S):
-            await test
-    except TimeoutError:
-        return IntegrationError(
-            f"A service did not answer within {CONNECT_TIMEOUT_S:g} s. Check its server", "mcp_timeout"
-        )
-    except AgentError as error:
-        return error
-    return None
 
 
 def _summary(daemon: Daemon) -> str:

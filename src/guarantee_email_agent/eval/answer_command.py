@@ -31,7 +31,6 @@ from guarantee_email_agent.utils.terminal import Terminal, TextStream
 from guarantee_email_agent.utils.text import printable
 
 _OUTLOOK_FILE: Final = b"\xd0\xcf\x11\xe0"
-_CONNECT_TIMEOUT_S = 30.0
 _MAX_WAIT_S = 60.0  # somebody sits there and sees nothing of it
 _UNWRITABLE = "answer_report_unwritable"
 
@@ -177,16 +176,10 @@ async def dry_runs(
 
 async def connected(test: Awaitable[bool]) -> None:
     """Wait for a service's `test_connection`. Raises MCPConnectionError where it cannot be used."""
-    import asyncio
+    from guarantee_email_agent.services.services import connection_problem
 
-    try:
-        async with asyncio.timeout(_CONNECT_TIMEOUT_S):
-            await test
-    except TimeoutError:
-        message = f"A service did not answer within {_CONNECT_TIMEOUT_S:g} s. Check its server"
-        raise MCPConnectionError(message, "mcp_timeout") from None
-    except IntegrationError as error:
-        raise MCPConnectionError.of(error) from None
+    if (problem := await connection_problem(test)) is not None:
+        raise MCPConnectionError.of(problem) if isinstance(problem, IntegrationError) else problem
 
 
 def _print_steps(terminal: Terminal, steps: list[Step], run: DryRun) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -19,12 +19,14 @@ from guarantee_email_agent.services.mail.open_store import check_mailbox, open_c
 from guarantee_email_agent.services.table.local_look_ups import table_look_up, warranty_look_up
 from guarantee_email_agent.services.ticket_store import LocalTickets
 from guarantee_email_agent.utils.clock import Clock
+from guarantee_email_agent.utils.errors import AgentError, IntegrationError
 
 if TYPE_CHECKING:
     from guarantee_email_agent.config.mcp_server import McpServer
     from guarantee_email_agent.services.mcp.mcp_session import McpSession
 
 MAX_MAPPED_ANSWER_BYTES: Final = 8 * 1024 * 1024
+_CONNECT_TIMEOUT_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,20 @@ class Services:
         interrupted.set(task is not None and task.cancelling() > 0)
         look_ups = (client.close() for client in self.look_ups.values())
         await asyncio.gather(self.mail.close(), self.ticketing.close(), *look_ups)
+
+
+async def connection_problem(test: Awaitable[object]) -> AgentError | None:
+    """Why a service cannot be used; None if it can. test: its `test_connection`."""
+    try:
+        async with asyncio.timeout(_CONNECT_TIMEOUT_S):
+            await test
+    except TimeoutError:
+        return IntegrationError(
+            f"A service did not answer within {_CONNECT_TIMEOUT_S:g} s. Check its server", "mcp_timeout"
+        )
+    except AgentError as error:
+        return error
+    return None
 
 
 def create_services(config: Config, clock: Clock, key: bytes = b"") -> Services:
