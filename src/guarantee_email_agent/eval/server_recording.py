@@ -18,7 +18,7 @@ from guarantee_email_agent.config.mcp_server import McpServer
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.eval.agents.agent import SECRET_NAME, without_secrets
 from guarantee_email_agent.eval.call_checks import has_arguments, has_matcher
-from guarantee_email_agent.eval.capture.anonymizer import Anonymizer
+from guarantee_email_agent.eval.capture.anonymizer import Anonymizer, what_was_replaced
 from guarantee_email_agent.eval.capture.names import find_names
 from guarantee_email_agent.eval.capture.scenario_file import file_text, next_id
 from guarantee_email_agent.eval.declared_servers import SERVER_NAME, DeclaredServer, load_declared_server
@@ -323,8 +323,7 @@ def _write(folder: Path, declaration: Path, recorder: _Recorder, today: str, ter
     if not write_file(path, file_text(data, None)):
         raise ConfigurationError(f"{path} is there already, and stays. Record once more", "mock_exists")
     terminal.outcome(f"✓ wrote {path}: {pluralize(len(calls), 'call')} of {pluralize(len(by_tool), 'tool')}")
-    counts = [pluralize(count, kind) for kind, count in sorted(redaction.counts.items())]
-    terminal.line(f"Replaced: {', '.join(counts) or 'nothing'}")
+    terminal.line(what_was_replaced(redaction.counts))
     try:
         EvalLoader(any_agent=True).load_eval_test_case(path)
     except EvalError as error:

@@ -17,6 +17,7 @@ from typing import Final
 
 from guarantee_email_agent.email.no_reply import sender_reason
 from guarantee_email_agent.eval.capture.names import spellings
+from guarantee_email_agent.utils.terminal import pluralize
 
 _UPPER: Final = r"A-ZÀ-ÖØ-ÞĀĂĄĆČĎĐĘĚĞĽŁŃŇŐŘŚŞŠŤŮŰŹŻŽ"
 _DAYS: Final = (
@@ -276,6 +277,15 @@ class Anonymizer:
             if (new[0] == "0") == (digits[0] == "0") and new != digits and new not in taken:
                 break
         return new
+
+
+def what_was_replaced(counts: Mapping[str, int]) -> str:
+    """counts: of each kind, as `Anonymizer` has them."""
+    kinds = [
+        f"{count} addresses" if kind == "address" and count != 1 else pluralize(count, kind)
+        for kind, count in sorted(counts.items())
+    ]
+    return f"Replaced: {', '.join(kinds) or 'nothing'}"
 
 
 def _digits(text: str) -> str:

@@ -16,7 +16,7 @@ from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor_models import AnswerPolicy
 from guarantee_email_agent.eval.answer_command import DryServices, run_dry
-from guarantee_email_agent.eval.capture.anonymizer import Anonymizer
+from guarantee_email_agent.eval.capture.anonymizer import Anonymizer, what_was_replaced
 from guarantee_email_agent.eval.capture.scenario_file import (
     anonymizer_for,
     anonymous_mail,
@@ -267,8 +267,7 @@ def _print_outcome(
 ) -> None:
     """problems: what was wrong with the mail's form, and how it was read."""
     terminal.outcome(f"✓ wrote {printable(str(path))}")
-    counts = [_pluralize_kind(count, kind) for kind, count in sorted(anonymizer.counts.items())]
-    terminal.line(f"Replaced: {', '.join(counts) or 'nothing'}")
+    terminal.line(what_was_replaced(anonymizer.counts))
     terminal.line(NOT_FOUND)
     for problem in problems:
         terminal.line(f"Note: {problem}")
@@ -279,10 +278,6 @@ def _print_outcome(
         terminal.outcome(f"✗ the replacement changed what happens: {change}. Correct the mail by hand")
     terminal.line("Look at what the file expects and say what it guards, then remove 'review: true'.")
     terminal.flush()
-
-
-def _pluralize_kind(count: int, kind: str) -> str:
-    return f"{count} addresses" if kind == "address" and count != 1 else pluralize(count, kind)
 
 
 def read_mailbox_mail(message_id: str, config: Config) -> tuple[bytes, Email]:
