@@ -95,7 +95,6 @@ class Evaluation:
             stream,
             color=False,
             ascii_only=False,
-            threshold=self.threshold,
             options=EvalOptions(directory=Path(), threshold=self.threshold, require_proof=self.require_proof),
             statistics=SuiteStatistics(deterministic=False, manifest=self.manifest),
             lists_passed=len(self.results) <= SMALL_SUITE,
@@ -164,11 +163,11 @@ async def evaluate_async(
 
 @dataclass(frozen=True, slots=True)
 class _Suite:
-    """What `evaluate` was asked for, checked. scenarios: None for those of the folder that the options name."""
+    """What `evaluate` was asked for, checked. scenarios: these, or their files; None for all that the options name."""
 
     config: Config
     options: EvalOptions
-    scenarios: tuple[Entry, ...] | str | None
+    scenarios: tuple[Entry, ...] | list[str] | None
     agent: str | Callable[[dict[str, Any]], object] | None
 
     def run(self, stopping: threading.Event, loop: asyncio.AbstractEventLoop | None) -> Evaluation:
@@ -209,10 +208,8 @@ class _Suite:
         return Execution.of(self.config, self.options, agent=CallableAgent(self.agent, loop), stopping=stopping)
 
     def _scenarios(self, loader: EvalLoader) -> Sequence[str] | Sequence[Entry]:
-        if isinstance(self.scenarios, tuple):
-            return self.scenarios
         if self.scenarios is not None:
-            return [self.scenarios]
+            return self.scenarios
         folder = self.options.directory
         return select_scenarios(loader.scenario_files(folder), self.options.only, folder)
 
@@ -260,19 +257,17 @@ def _suite(
     percent = loaded.eval.pass_threshold if threshold is None else threshold
     threshold_fraction(percent)
     given = loaded.eval.test_suite_path if scenarios is None else scenarios
-    directory: Path = loaded.eval.test_suite_path
-    found: tuple[Entry, ...] | str | None = None
-    if not isinstance(given, str | os.PathLike):
-        found = _checked(given)
+    found: tuple[Entry, ...] | list[str] | None = None
+    if isinstance(given, str | os.PathLike):
+        directory = Path(given)
+        if directory.is_file():
+            directory, found = directory.parent, [os.fspath(given)]
+        refuse_sealed(directory)
+    else:
+        directory, found = loaded.eval.test_suite_path, _checked(given)
         if llm in ("record", "replay"):
             problem = f"llm={llm!r} needs a folder or a file of scenarios: recordings stand beside it"
             raise ConfigurationError(problem, "eval_recordings_not_found")
-    elif os.path.isfile(given):
-        directory, found = Path(given).parent, os.fspath(given)
-    else:
-        directory = Path(given)
-    if not isinstance(found, tuple):
-        refuse_sealed(directory)
     options = EvalOptions(
         directory=directory,
         threshold=percent,

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, cast
 
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from guarantee_email_agent.eval.agents.evaluation import AgentEvaluation
     from guarantee_email_agent.eval.agents.model_gateway import ModelGateway
     from guarantee_email_agent.eval.live import LiveEvaluation
-    from guarantee_email_agent.eval.scenario_model import LlmMode, ScenarioModel, SuiteRecordings
+    from guarantee_email_agent.eval.scenario_model import LlmMode, SuiteRecordings
     from guarantee_email_agent.executors.executor import Executor
     from guarantee_email_agent.runlog.records import KeptRun
 
@@ -105,15 +104,11 @@ class OfflineRun(NamedTuple):
         self, entries: Iterable[EvalTestCase | InvalidScenario], count: int
     ) -> Generator[EvalResult, None, None]:
         """One result an entry, as it is ready. count: of the entries."""
-        runner = EvalRunner(
-            self.config,
-            records_dir=self.options.records_dir,
-            make_model=None if self.recordings is None else partial(_replayed, self.recordings),
-            keep_traces=self.keep_traces,
-        )
+        runner = EvalRunner(self.config, records_dir=self.options.records_dir, keep_traces=self.keep_traces)
+        make_model = None if self.recordings is None else self.recordings.replayed
         for number, entry in enumerate(entries, 1):
             logger.info("Executing %d/%d: %s", number, count, entry.scenario_id)
-            yield run_without_event_loop(runner.run_entry(entry, self.options.repeat))
+            yield run_without_event_loop(runner.run_entry(entry, self.options.repeat, make_model))
 
     def in_chunks(
         self, executor: Executor, files: Sequence[str], *, remotely: bool = False
@@ -179,12 +174,6 @@ def _beside_scenarios(suite: Path) -> Iterator[Path]:
             yield path
 
 
-def _replayed(recordings: SuiteRecordings, case: EvalTestCase) -> ScenarioModel:
-    from guarantee_email_agent.eval.scenario_model import ReplayedModel
-
-    return ReplayedModel(recordings.of_scenario(case))
-
-
 @dataclass(frozen=True, slots=True)
 class Execution:
     """What a run of scenarios needs beside them.
@@ -221,8 +210,10 @@ class Execution:
         """
         is_foreign = (agent or options.agent) is not None
         recordings = _recordings(config, options, agent) if options.llm in ("record", "replay") else None
-        if options.llm == "replay" and recordings is not None:
+        if recordings is not None and options.llm == "replay":
             recordings.check_recorded()
+        elif recordings is not None:
+            recordings.check_writable()
         outside = _agent_evaluation(config, options, agent, stopping, recordings) if is_foreign else None
         instructions = EvalRunner(config).check_instructions() if outside is None else None
         loader = EvalLoader(any_agent=True) if instructions is None else EvalLoader(known=KnownNames.of(instructions))
@@ -232,7 +223,10 @@ class Execution:
             is_free = options.llm == "replay" or (options.llm == "offline" and options.max_cost_usd is None)
             live = None if is_free else outside.models
         elif options.llm in ("live", "record"):
-            live = _live_evaluation(config, options, recordings)
+            from guarantee_email_agent.eval.live import LiveEvaluation  # an event loop, and the SDK
+
+            logger.info("The language model is %s (%s)", config.llm.model, options.llm)
+            live = LiveEvaluation(config, recordings, max_cost_usd=options.max_cost_usd, repeat=options.repeat)
         return cls(config, options, loader, outside, live, recordings, cluster, instructions)
 
     @property
@@ -244,28 +238,21 @@ class Execution:
         self,
         scenarios: Sequence[str] | Sequence[Entry],
         *,
-        keep_traces: bool = False,
         on_result: OnResult | None = None,
         earlier: Mapping[str, Sequence[CaseResult]] | None = None,
     ) -> Generator[EvalResult, None, None]:
         """One for each, in order. scenarios: their files, or what was loaded of such.
 
-        on_result, earlier: as `EvalRunner` has them, of an agent outside or a live model.
+        on_result, earlier: as `EvalRunner` has them, of an agent outside or a live model. With `on_result` each result
+        has its trace.
         """
-        options, count = self.options, len(scenarios)
+        options, count, keep_traces = self.options, len(scenarios), on_result is not None
         named = isinstance(next(iter(scenarios), ""), str)
         files = cast("Sequence[str]", scenarios) if named else None
         entries = cast("Iterable[Entry]", scenarios) if files is None else self.loader.iter_entries(files)
         if (other := self.outside or cast("LiveEvaluation | None", self.live)) is not None:
-            return other.results(
-                entries,
-                count,
-                jobs=options.jobs,
-                repeat=options.repeat,
-                records_dir=options.records_dir,
-                on_result=on_result,
-                earlier=earlier,
-            )
+            runner = EvalRunner(self.config, options.records_dir, on_result, keep_traces, earlier)
+            return other.results(runner, entries, count, jobs=options.jobs, repeat=options.repeat)
         replayed = self.recordings if options.llm == "replay" else None
         run = OfflineRun(self.config, options, self.loader, keep_traces, replayed)
         if files is not None and self.cluster is not None:
@@ -286,33 +273,15 @@ def _agent_evaluation(
 ) -> AgentEvaluation:
     """The run of an agent from outside, which may reach its model through us.
 
-    Raises ConfigurationError for none such, and where nothing could be recorded.
+    Raises ConfigurationError for none such.
     """
     require_extra("mcp", "--agent", "mcp", "pydantic")
     from guarantee_email_agent.eval.agents.evaluation import AgentEvaluation, find_agent  # mcp, and a web server
     from guarantee_email_agent.eval.agents.model_gateway import ModelGateway
 
-    replays = options.llm == "replay"
-    if recordings is not None and not replays:
-        recordings.check_writable()
-    models = ModelGateway(
-        config,
-        recordings,
-        replays=replays,
-        passes=options.llm != "offline",
-        max_cost_usd=options.max_cost_usd,
-        repeat=options.repeat,
-    )
+    models = ModelGateway(config, recordings, options.llm, max_cost_usd=options.max_cost_usd, repeat=options.repeat)
     found = find_agent(agent or options.agent or "", options.agent_mcp)
-    return AgentEvaluation(config, found, options.agent_timeout, models, stopping)
-
-
-def _live_evaluation(config: Config, options: EvalOptions, recordings: SuiteRecordings | None) -> LiveEvaluation:
-    """The run against the API. recordings: where its exchanges are kept. Raises where something is missing."""
-    from guarantee_email_agent.eval.live import LiveEvaluation  # an event loop, and the SDK
-
-    logger.info("The language model is %s (%s)", config.llm.model, options.llm)
-    return LiveEvaluation(config, recordings, max_cost_usd=options.max_cost_usd, repeat=options.repeat)
+    return AgentEvaluation(found, options.agent_timeout, models, stopping)
 
 
 def _recordings(config: Config, options: EvalOptions, agent: AgentUnderTest | None) -> SuiteRecordings:

@@ -5,24 +5,23 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from itertools import islice
 from math import ceil
-from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.case_result import as_case, as_model_usage, as_usage
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
-from guarantee_email_agent.eval.runner import EvalRunner, OnResult
-from guarantee_email_agent.eval.scenario_model import LiveModel, ScenarioModelFactory, SuiteRecordings
+from guarantee_email_agent.eval.runner import EvalRunner
+from guarantee_email_agent.eval.scenario_model import LiveModel, SuiteRecordings
 from guarantee_email_agent.llm.api_client import MAX_WAIT_S
 from guarantee_email_agent.llm.cost_limit import CostLimit
 from guarantee_email_agent.llm.port import LanguageModel, ModelClient
 from guarantee_email_agent.llm.provider import live_model
 from guarantee_email_agent.llm.rate_limit import RECHECK_S, RateLimiter
 from guarantee_email_agent.llm.usage import MeteredModel, ModelUsage, UsageMeter
-from guarantee_email_agent.runlog.records import CaseResult, Usage
+from guarantee_email_agent.runlog.records import Usage
 from guarantee_email_agent.runlog.views.run_report import RunStoppedError
 from guarantee_email_agent.runlog.views.stored_report import describe_usage
 from guarantee_email_agent.utils.clock import SystemClock
@@ -72,37 +71,32 @@ class LiveEvaluation(PaidRun):
     ) -> None:
         """record_to: where the exchanges are to be kept. max_cost_usd: of the run; None for no limit.
 
-        Raises ConfigurationError where the key or the SDK is missing, where nothing could be recorded, and for a limit
-        on a model whose price is not known.
+        Raises ConfigurationError where the key or the SDK is missing, and for a limit on a model whose price is not
+        known.
         """
-        self._config, self.model = config, config.llm.model
+        self.model, self._record_to = config.llm.model, record_to
         clock = SystemClock()
         self._limiter = RateLimiter.of(config.llm, clock)
         self._model = live_model(config, clock, self._limiter)
-        self.meter = metered = MeteredModel(_ModelOfRun(self._model, self._stop))
+        self.meter = self._metered = MeteredModel(_ModelOfRun(self._model, self._stop))
         self.limit = CostLimit(self.meter, max_cost_usd, repeat, config.llm.model)
         self._progress: Progress | None = None
         self._stopped_by_api: str | None = None
         self._is_kept = False
         self._grace_given = False
         self._begun: set[asyncio.Task[EvalResult | None]] = set()
-        self._make_model: ScenarioModelFactory
-        if record_to is None:
-            self._make_model = lambda _: LiveModel(metered)
-        else:
-            record_to.check_writable()
-            self._make_model = lambda case: LiveModel(metered, record_to.of_scenario(case))
+
+    def _model_of(self, case: EvalTestCase) -> LiveModel:
+        return LiveModel(self._metered, None if self._record_to is None else self._record_to.of_scenario(case))
 
     def results(
         self,
+        runner: EvalRunner,
         entries: Iterable[EvalTestCase | InvalidScenario],
         planned: int,
         *,
         jobs: int,
         repeat: int,
-        records_dir: Path | None,
-        on_result: OnResult | None = None,
-        earlier: Mapping[str, Sequence[CaseResult]] | None = None,
     ) -> Generator[EvalResult, None, None]:
         """One result an entry, in their order.
 
@@ -111,17 +105,9 @@ class LiveEvaluation(PaidRun):
         rate limit that they would have to wait for. Raises RunStoppedError where the next one could pass the cost
         limit, and where the API asks for a longer wait than a run is worth.
 
-        planned: how many entries there are. on_result, earlier: as `EvalRunner` has them.
+        planned: how many entries there are.
         """
-        self._is_kept = on_result is not None
-        runner = EvalRunner(
-            self._config,
-            records_dir=records_dir,
-            make_model=self._make_model,
-            on_result=on_result,
-            keep_traces=on_result is not None,
-            earlier=earlier,
-        )
+        self._is_kept = runner.keep_traces
         numbered = enumerate(entries, 1)
         under_way: deque[asyncio.Task[EvalResult | None]] = deque()
         with asyncio.Runner() as loop:
@@ -137,7 +123,7 @@ class LiveEvaluation(PaidRun):
                     self._begun.add(task)
                     logger.info("Executing %d/%d: %s", number, planned, entry.scenario_id)
                     try:
-                        result = await runner.run_entry(entry, repeat)
+                        result = await runner.run_entry(entry, repeat, self._model_of)
                         self.limit.learn(*(as_model_usage(run.usage) for run in as_case(result).runs))
                     finally:
                         self.limit.end()

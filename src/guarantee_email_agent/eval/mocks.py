@@ -38,23 +38,25 @@ ARRIVED_AT = 0.0
 """When an answer to a reply arrives of which nobody knows when: the zero of the clock of that `previous_reply`."""
 
 
-def build_raw_email(test_case: EvalTestCase) -> dict[str, Any]:
-    """The scenario's mail as it enters `EmailProcessor.process_email`."""
+def mail_as_json(test_case: EvalTestCase) -> dict[str, Any]:
+    """The scenario's mail. Every key is there; `to` is None where the scenario names none."""
     email = test_case.input.email
-    raw: dict[str, Any] = {
+    return {
         "subject": email.subject,
         "body": email.body,
         "from": email.from_address,
         "received": email.received,
+        "to": email.to,
+        "headers": dict(email.headers),
+        "attachments": list(email.attachments),
         "message_id": f"eval-{test_case.scenario_id}",
     }
-    if email.to is not None:
-        raw["to"] = email.to
-    if email.headers:
-        raw["headers"] = email.headers
-    if email.attachments:
-        raw["attachments"] = list(email.attachments)
-    return raw
+
+
+def build_raw_email(test_case: EvalTestCase) -> dict[str, Any]:
+    """The same as it enters `EmailProcessor.process_email`, without what the scenario leaves out."""
+    optional = ("to", "headers", "attachments")
+    return {name: value for name, value in mail_as_json(test_case).items() if value or name not in optional}
 
 
 def arrival_of(email: EvalEmail) -> float | None:

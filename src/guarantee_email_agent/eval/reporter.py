@@ -47,7 +47,6 @@ class EvalReporter(RunReporter):
         *,
         color: bool | None = None,
         ascii_only: bool | None = None,
-        threshold: float = 99.0,
         options: EvalOptions | None = None,
         statistics: SuiteStatistics | None = None,
         lists_passed: bool = True,
@@ -55,7 +54,7 @@ class EvalReporter(RunReporter):
         baseline: Baseline | None = None,
         lists_failed: bool = True,
     ) -> None:
-        """stream: stdout if None. color, ascii_only: found out from the stream if None. threshold: percent.
+        """stream: stdout if None. color, ascii_only: found out from the stream if None.
 
         options: of the run, which say what the gate asks for, and how much of what passed is told. statistics: in which
         the results are counted; new ones of a suite that proves nothing, if None. lists_passed, lists_failed: lines for
@@ -64,7 +63,7 @@ class EvalReporter(RunReporter):
         """
         self._options = EvalOptions(directory=Path(), threshold=99.0) if options is None else options
         terminal = Terminal(sys.stdout if stream is None else stream, color=color, ascii_only=ascii_only)
-        super().__init__(terminal, threshold, quiet=self._options.quiet)
+        super().__init__(terminal, self._options.threshold, quiet=self._options.quiet)
         self._lists_passed, self._lists_failed = lists_passed and not self._quiet, lists_failed
         self._cost, self._baseline = cost, baseline
         self._count_in(SuiteStatistics(deterministic=False) if statistics is None else statistics)

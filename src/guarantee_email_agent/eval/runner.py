@@ -104,21 +104,17 @@ class EvalRunner:
         self,
         config: Config,
         records_dir: Path | None = None,
-        make_model: ScenarioModelFactory | None = None,
         on_result: OnResult | None = None,
         keep_traces: bool = False,
         earlier: Mapping[str, Sequence[CaseResult]] | None = None,
     ) -> None:
         """records_dir: an existing folder that gets the record of every run, named after the scenario's file.
-        make_model: who answers as a scenario's language model; the mock if None. It waits by a clock of its own.
         keep_traces: whether results have their trace. earlier: runs that scenarios have already, by their files.
         """
         self._earlier = earlier or {}
         self._on_result = on_result
         self.keep_traces = keep_traces
-        self._config = config
         self._records_dir = records_dir
-        self._make_model = make_model
         self._instructions = instruction_files(config)
         self.lexicon = self._instructions.lexicon  # by which the mocked model reads a mail: as it was loaded last
         self._look_up_tools = {name: tool_of(settings) for name, settings in config.look_ups.items()}
@@ -138,15 +134,18 @@ class EvalRunner:
         entries = getattr(test_cases, "entries", test_cases)
         return [await self.run_entry(entry) for entry in entries]
 
-    async def run_entry(self, entry: EvalTestCase | InvalidScenario, repeat: int = 1) -> EvalResult:
+    async def run_entry(
+        self, entry: EvalTestCase | InvalidScenario, repeat: int = 1, make_model: ScenarioModelFactory | None = None
+    ) -> EvalResult:
         """The result of a scenario, or the failure that an invalid file is.
 
         A scenario that runs `repeat` times passes if every run passes; the first failed run is the result. All are run,
-        since how many fail tells a flaky scenario from a broken one.
+        since how many fail tells a flaky scenario from a broken one. make_model: who answers as its language model; the
+        mock if None. It waits by a clock of its own.
         """
         if isinstance(entry, InvalidScenario):
-            return self.result_of_invalid(entry)
-        model = None if self._make_model is None else self._make_model(entry)
+            return EvalResult.of(entry, [self.report_run(1, unusable_case(entry))])
+        model = None if make_model is None else make_model(entry)
         runs = self.earlier_runs(entry)
         for number in range(len(runs) + 1, repeat + 1):
             run = await self._run_test_case(entry, None if model is None else model.begin(number))
@@ -156,9 +155,6 @@ class EvalRunner:
                     run = with_failed(run, Check("recording", problem))
             runs.append(self.report_run(number, run))
         return EvalResult.of(entry, runs)
-
-    def result_of_invalid(self, scenario: InvalidScenario) -> EvalResult:
-        return EvalResult.of(scenario, [self.report_run(1, unusable_case(scenario))])
 
     def earlier_runs(self, entry: EvalTestCase) -> list[CaseResult]:
         """Those that need not be run again."""

@@ -98,6 +98,9 @@ class SuiteRecordings:
             remedy=f"Record it anew: {self._command}{self._only.format(printable(quote(name)))}",
         )
 
+    def replayed(self, test_case: EvalTestCase) -> ReplayedModel:
+        return ReplayedModel(self.of_scenario(test_case))
+
     def check_writable(self) -> None:
         """Raises ConfigurationError, before anything is asked of the API, where nothing could be recorded."""
         place = self.folder if os.path.lexists(self.folder) else self.folder.parent

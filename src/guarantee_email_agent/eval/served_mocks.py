@@ -64,21 +64,6 @@ _SENDER: Final = "support@example.com"
 _CREATED_AT: Final = "2026-01-01T00:00:00Z"
 
 
-def mail_as_json(test_case: EvalTestCase) -> dict[str, Any]:
-    """Every key is there; `to` is None where the scenario names none."""
-    email = test_case.input.email
-    return {
-        "subject": email.subject,
-        "body": email.body,
-        "from": email.from_address,
-        "received": email.received,
-        "to": email.to,
-        "headers": dict(email.headers),
-        "attachments": list(email.attachments),
-        "message_id": f"eval-{test_case.scenario_id}",
-    }
-
-
 def raw_mail(test_case: EvalTestCase) -> bytes:
     """RFC 5322: the scenario's own, else made of its keys, with empty attachments.
 

@@ -109,7 +109,6 @@ class _Suite:
         options, live = self.options, self.execution.live
         return EvalReporter(
             stream,
-            threshold=options.threshold,
             options=options,
             statistics=self.statistics,
             lists_passed=self.blind is None and (options.verbose or len(self.files) <= SMALL_SUITE),
@@ -126,8 +125,7 @@ class _Suite:
         else:
             progress = Progress(sys.stderr, planned, "run", detail=live.progress_detail)
             live.show_progress(progress)
-        if self.earlier is not None:
-            progress.skip(len(self.earlier.positions))
+        progress.skip(len(self._known))
         return progress
 
     def cases(self, on_result: _OnResult | None) -> _Cases:
@@ -155,7 +153,6 @@ class _Suite:
             files = [file for position, file in enumerate(files, 1) if position not in known]
         results = self.execution.results(
             files,
-            keep_traces=recorder is not None,
             on_result=None if recorder is None else recorder.on_result,
             earlier=None if earlier is None else earlier.begun,
         )
@@ -196,8 +193,8 @@ def _prepare(options: EvalOptions, config: Config, resources: ExitStack) -> _Sui
         for part, sentence in instruction_warnings(execution.instructions, config.instructions.scenarios_dir):
             logger.warning("%s: %s", part, sentence)
     _check_report_places(options)
-    baseline, in_folder = None, execution.loader.scenario_files(options.directory)
-    files: Sequence[str] = select_scenarios(in_folder, options.only, options.directory)
+    folder, baseline = options.directory, None
+    files: Sequence[str] = select_scenarios(execution.loader.scenario_files(folder), options.only, folder)
     if options.baseline is not None or options.no_regressions or options.last_failed:
         from guarantee_email_agent.eval.baseline import baseline_of, select_last_failed
         from guarantee_email_agent.eval.eval_recorder import suite_key

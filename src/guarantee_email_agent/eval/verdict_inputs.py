@@ -52,7 +52,7 @@ class VerdictInputs:
         self._files = self._list_files()
         self._signature = self._read_signature()
         self.model, self.parameters = model_name(config, llm), model_parameters(config, llm)
-        if agent not in (None, "own"):
+        if agent is not None:
             self.model, self.parameters = "the agent's own", {}
         self.set = InputSet([*file_inputs(self._files), *self._setting_inputs(llm)])
 

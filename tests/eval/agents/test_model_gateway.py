@@ -283,7 +283,7 @@ def answered_as(reply: Reply) -> str:
 @pytest.fixture
 def gateway(server: MessagesServer) -> ModelGateway:
     secrets = Secrets(KEY, server.url, KEY, f"{server.url}/v1")
-    return ModelGateway(Config(secrets=secrets), None, replays=False)
+    return ModelGateway(Config(secrets=secrets), None, "live")
 
 
 def test_limits_of_a_case_and_of_the_run_hold(desk: Desk) -> None:

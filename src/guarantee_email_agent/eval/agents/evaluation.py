@@ -8,31 +8,27 @@ import threading
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
-from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.eval.agents.agent import AgentRun, AgentTask, AgentUnderTest
 from guarantee_email_agent.eval.agents.command_agent import CommandAgent, McpTransport, PythonAgent
 from guarantee_email_agent.eval.agents.http_agent import HttpAgent
 from guarantee_email_agent.eval.agents.model_gateway import GatewayRun, ModelGateway
 from guarantee_email_agent.eval.agents.span_receiver import as_call
-from guarantee_email_agent.eval.case_result import as_usage, judged_case, with_failed
+from guarantee_email_agent.eval.case_result import as_usage, judged_case, unusable_case, with_failed
 from guarantee_email_agent.eval.checks import check_at_most, check_verdict, crash_of, run_checks
-from guarantee_email_agent.eval.mocks import Captured
+from guarantee_email_agent.eval.mocks import Captured, mail_as_json
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.runner import (
     EvalRunner,
-    OnResult,
     check_captured,
     judge_output,
     judgement_of,
     language_of_reply,
     observed_output,
 )
-from guarantee_email_agent.eval.served_mocks import MAX_REQUEST_BYTES, ServedMocks, mail_as_json, raw_mail
+from guarantee_email_agent.eval.served_mocks import MAX_REQUEST_BYTES, ServedMocks, raw_mail
 from guarantee_email_agent.eval.tool_mocks import ToolMocks
 from guarantee_email_agent.eval.trace import RunTrace, build_record
 from guarantee_email_agent.eval.turns import checks_of_turn, next_mail, reply_text, unreached
@@ -57,46 +53,29 @@ class AgentEvaluation:
     """One run of a suite against one agent."""
 
     def __init__(
-        self,
-        config: Config,
-        agent: AgentUnderTest,
-        timeout_s: float,
-        models: ModelGateway,
-        stopping: threading.Event | None = None,
+        self, agent: AgentUnderTest, timeout_s: float, models: ModelGateway, stopping: threading.Event | None
     ) -> None:
         """timeout_s: seconds that the agent has for a scenario. models: which it may reach through them. stopping: once
         set, what is under way is ended.
 
         Raises ConfigurationError where there is no such agent.
         """
-        self._config, self._agent, self._timeout_s, self.models = config, agent, timeout_s, models
+        self._agent, self._timeout_s, self.models = agent, timeout_s, models
         self._agent.check()
         self._server = LoopbackServer(MAX_REQUEST_BYTES)
         self._stopping = Interruption(stopping)
 
     def results(
         self,
+        runner: EvalRunner,
         entries: Iterable[EvalTestCase | InvalidScenario],
         total: int,
         *,
         jobs: int,
         repeat: int,
-        records_dir: Path | None,
-        on_result: OnResult | None = None,
-        earlier: Mapping[str, Sequence[CaseResult]] | None = None,
     ) -> Generator[EvalResult, None, None]:
-        """One result an entry, in their order; `total` of them. What is under way is ended where the caller stops.
-
-        on_result, earlier: as `EvalRunner` has them.
-        """
+        """One result an entry, in their order; `total` of them. What is under way is ended where the caller stops."""
         self._server.start()
-        runner = EvalRunner(
-            self._config,
-            records_dir=records_dir,
-            on_result=None if on_result is None else partial(self._pass_on, on_result),
-            keep_traces=on_result is not None,
-            earlier=earlier,
-        )
         numbered_entries = list(enumerate(entries, 1))
 
         def run(numbered: tuple[int, EvalTestCase | InvalidScenario]) -> EvalResult | None:
@@ -108,7 +87,7 @@ class AgentEvaluation:
                 with self._stopping.awaited():
                     logger.info("Executing %d/%d: %s", number, total, entry.scenario_id)
                     if isinstance(entry, InvalidScenario):
-                        return runner.result_of_invalid(entry)
+                        return EvalResult.of(entry, [self._report(runner, 1, unusable_case(entry))])
                     return self._run_repeatedly(entry, repeat, runner)
             finally:
                 self._server.in_loop(self.models.end())
@@ -125,10 +104,9 @@ class AgentEvaluation:
             self._server.in_loop(self.models.aclose())
             self._server.stop()
 
-    def _pass_on(self, on_result: OnResult, run: CaseResult) -> None:
-        """What was stopped has not failed."""
-        if not self._stopping.requested():
-            on_result(run)
+    def _report(self, runner: EvalRunner, number: int, run: CaseResult) -> CaseResult:
+        """Nobody gets what was stopped: it has not failed."""
+        return run._replace(repetition=number) if self._stopping.requested() else runner.report_run(number, run)
 
     def _run_repeatedly(self, case: EvalTestCase, repeat: int, runner: EvalRunner) -> EvalResult:
         runs = runner.earlier_runs(case)
@@ -139,7 +117,7 @@ class AgentEvaluation:
             is_over = number == repeat and not self._stopping.requested()
             if is_over and (problem := model.finish()) is not None:
                 run = with_failed(run, Check("recording", problem))
-            runs.append(runner.report_run(number, run))
+            runs.append(self._report(runner, number, run))
         return EvalResult.of(case, runs)
 
     def _run_once(self, case: EvalTestCase, runner: EvalRunner, model: GatewayRun) -> CaseResult:

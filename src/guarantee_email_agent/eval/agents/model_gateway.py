@@ -26,7 +26,7 @@ from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.agents.span_receiver import SpanReceiver, exporter_environment
 from guarantee_email_agent.eval.live import PaidRun
 from guarantee_email_agent.eval.models import EvalTestCase
-from guarantee_email_agent.eval.scenario_model import SuiteRecordings
+from guarantee_email_agent.eval.scenario_model import LlmMode, SuiteRecordings
 from guarantee_email_agent.llm.anthropic_client import AnthropicModel
 from guarantee_email_agent.llm.api_client import NOT_SENT, ApiModel, is_refusal
 from guarantee_email_agent.llm.cost_limit import CostLimit
@@ -78,18 +78,17 @@ class ModelGateway(PaidRun):
         self,
         config: Config,
         recordings: SuiteRecordings | None,
+        llm: LlmMode,
         *,
-        replays: bool,
-        passes: bool = True,
         max_cost_usd: float | None = None,
         repeat: int = 1,
     ) -> None:
-        """recordings: to which exchanges are written, or by which they are answered where it `replays`. passes: whether
-        the agent is to reach its model through us.
+        """recordings: to which exchanges are written, or by which they are answered where it `replays`. `passes`:
+        whether the agent is to reach its model through us.
         """
-        self.config, self.recordings, self.replays, self.passes = config, recordings, replays, passes
+        self.config, self.recordings, self.replays, self.passes = config, recordings, llm == "replay", llm != "offline"
         self.model, self.meter = "the agent's own", UsageMeter()
-        self.limit = CostLimit(self.meter, None if replays else max_cost_usd, repeat, None)
+        self.limit = CostLimit(self.meter, None if self.replays else max_cost_usd, repeat, None)
         self.limiter = RateLimiter.of(config.llm, SystemClock())
         self._client: AsyncClient | None = None
         self._judge: ClosableModel | None = None
