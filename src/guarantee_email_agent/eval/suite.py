@@ -278,6 +278,16 @@ def _refuse_with_changed(options: EvalOptions) -> None:
         raise ConfigurationError(problem, "cli_bad_usage")
 
 
+def run_again(config: Config, options: EvalOptions, files: Sequence[str]) -> Generator[EvalResult, None, None]:
+    """The results of these files of the suite, in their order, as `evaluate` has them; nothing is printed or kept.
+
+    The execution must not outlive its results: a Ctrl-C that comes while its agent's folder is removed is lost.
+
+    Raises InstructionError for bad instruction files.
+    """
+    yield from Execution.of(config, replace(options, kept=None)).results(files)
+
+
 _OF_PARTS: Final = (
     *("only", "baseline", "no_regressions", "last_failed", "fail_fast", "changed", "resume", "records_dir"),
     *("caution_curve", "verbose"),

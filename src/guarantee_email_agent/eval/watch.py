@@ -19,12 +19,12 @@ from typing import Final, NamedTuple
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.case_result import as_case
-from guarantee_email_agent.eval.execution import EvalOptions, Execution
+from guarantee_email_agent.eval.execution import EvalOptions
 from guarantee_email_agent.eval.loader import EvalLoader, select_scenarios
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
 from guarantee_email_agent.eval.reporter import describe_failure
 from guarantee_email_agent.eval.scenario_model import recordings_folder
-from guarantee_email_agent.eval.suite import evaluate
+from guarantee_email_agent.eval.suite import evaluate, run_again
 from guarantee_email_agent.eval.verdict_inputs import input_files
 from guarantee_email_agent.files.text_file import FileSignature, file_signature
 from guarantee_email_agent.runlog.comparison import Changes, ReplyChange
@@ -170,9 +170,7 @@ class _WatchedSuite:
         files, before, began = self._scenario_files(), self._results, time.monotonic()
         again = files if self._everything else affected_files(changed, files, before)
         progress = Progress(sys.stderr, len(again), "run", quiet_s=_QUIET_S)
-        # What runs again is printed alone, and not kept.
-        execution = Execution.of(self._config, replace(self._options, kept=None))
-        with closing(execution.results(again)) as results:
+        with closing(run_again(self._config, self._options, again)) as results:
             self._results = before.copy()
             for ran, result in enumerate(results, 1):
                 self.keep(result)
