@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -36,7 +36,6 @@ from guarantee_email_agent.llm.provider import check_connection, language_model
 from guarantee_email_agent.services import services
 from guarantee_email_agent.services.clients import LookUpClient, MailClient, TicketingClient
 from guarantee_email_agent.services.look_ups import instruction_files
-from guarantee_email_agent.services.ports import InboxFilter
 from guarantee_email_agent.utils.clock import LocalTime, SystemClock
 from guarantee_email_agent.utils.errors import (
     EXIT_CONFIGURATION,
@@ -148,8 +147,7 @@ async def _check_clock(mail: MailClient, config: Config, ledger: Ledger | None, 
     """By a clock that is behind the inbox `run` does not start; by one that was ahead it answers too little."""
     by_first_start = config.agent.answer_since == "first-start"
     mailbox_key = key_of_mailbox(mailbox_name(config), key)
-    now = await asyncio.to_thread(_ledger_time, ledger)
-    first_start = await asyncio.to_thread(ledger.first_start_if_known, mailbox_key) if ledger else None
+    now, first_start = await asyncio.to_thread(_moments, ledger, mailbox_key)
     if by_first_start and first_start is None:
         await require_clock(mail, now)
         return
@@ -254,8 +252,10 @@ async def _test(service: MailClient | LookUpClient | TicketingClient, *, drafts:
 async def _count_inbox(mail: MailClient, config: Config, ledger: Ledger | None, key: bytes, report: _Report) -> None:
     name = mailbox_name(config)
     try:
-        inbox_filter = await asyncio.to_thread(_inbox_filter, config, ledger, key_of_mailbox(name, key))
-        counts = await count_inbox(mail, ledger, inbox_filter, partial(key_of_location, name, key=key))
+        now, first_start = await asyncio.to_thread(_moments, ledger, key_of_mailbox(name, key))
+        since = answer_since(config.agent, now if first_start is None else first_start)
+        mails = inbox_filter(config.agent, since, now)
+        counts = await count_inbox(mail, ledger, mails, partial(key_of_location, name, key=key))
     except IntegrationError as error:
         report.failed("Inbox", error)
         return
@@ -264,16 +264,11 @@ async def _count_inbox(mail: MailClient, config: Config, ledger: Ledger | None, 
         report.terminal.line(f"    {LABELS.get(outcome, outcome.replace('_', ' '))}: {count}")
 
 
-def _inbox_filter(config: Config, ledger: Ledger | None, mailbox_key: str) -> InboxFilter:
-    """That of `run`; before the first start, that of a start now."""
-    now = _ledger_time(ledger)
-    first_start = ledger.first_start_if_known(mailbox_key) if ledger else None
-    return inbox_filter(config.agent, answer_since(config.agent, now if first_start is None else first_start), now)
-
-
-def _ledger_time(ledger: Ledger | None) -> float:
-    """Seconds since 1970 on the clock that `run` would have."""
-    return ledger.time() if ledger else datetime.now(UTC).timestamp()
+def _moments(ledger: Ledger | None, mailbox_key: str) -> tuple[float, float | None]:
+    """In seconds since 1970: now on the clock that `run` would have, and when it was first started, if it was."""
+    if ledger is None:
+        return time.time(), None
+    return ledger.time(), ledger.first_start_if_known(mailbox_key)
 
 
 def _describe_mailbox(config: Config) -> str:

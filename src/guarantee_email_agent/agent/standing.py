@@ -225,17 +225,15 @@ class Standing:
             else:
                 is_due = outage.code == OVER_COST_LIMIT or now - outage.since >= ERROR_AFTER_S
             if is_due:
-                self._tell(logging.ERROR, service, "is down")
+                self._tell(service)
                 service.told_at = now
 
-    def _tell(self, level: int, service: _Service, state: str) -> None:
+    def _tell(self, service: _Service) -> None:
         outage = service.outage
         since = datetime.fromtimestamp(wall_time(outage.since)).astimezone()
-        logger.log(
-            level,
-            "%s %s since %s (%s): %s. %s",
+        logger.error(
+            "%s is down since %s (%s): %s. %s",
             outage.service,
-            state,
             since.strftime("%Y-%m-%d %H:%M:%S %z"),
             duration(self._now() - outage.since),
             outage.code,

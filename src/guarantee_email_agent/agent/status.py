@@ -16,6 +16,7 @@ from guarantee_email_agent.ledger.agents import ReportedOutage, RunningAgent
 from guarantee_email_agent.ledger.comparisons import ComparisonCount
 from guarantee_email_agent.ledger.interventions import short_owner
 from guarantee_email_agent.ledger.ledger_reader import LedgerCount, LedgerReader, LedgerRow, NoSuchMailError
+from guarantee_email_agent.ledger.mail_state import left_s
 from guarantee_email_agent.services.ports import Comparison
 from guarantee_email_agent.utils.clock import LocalTime
 from guarantee_email_agent.utils.errors import ConfigurationError
@@ -256,20 +257,20 @@ def _print_rows(title: str, count: int, rows: Sequence[LedgerRow], status: Statu
 
 
 def _described(row: LedgerRow, now: float) -> Iterator[str]:
-    left_s = min(row.since + row.span_s - now, row.span_s)
+    seconds = left_s(row.since, row.span_s, now)
     if row.outcome is not None:
         yield f"{row.outcome} {duration(now - row.changed_at)} ago"
-    elif row.owner is not None and left_s > 0:
+    elif row.owner is not None and seconds > 0:
         owner = printable(short_owner(row.owner))
-        is_gone = f"claimed by {owner}, which runs no more, for another {duration(left_s)}"
-        yield is_gone if has_ended(row.owner) else f"in work by {owner} for {duration(row.span_s - left_s)}"
+        is_gone = f"claimed by {owner}, which runs no more, for another {duration(seconds)}"
+        yield is_gone if has_ended(row.owner) else f"in work by {owner} for {duration(row.span_s - seconds)}"
     elif row.owner is not None:
         yield f"due: the claim of {printable(short_owner(row.owner))} ran out"
-    elif left_s > 0:
-        yield f"next try in {duration(left_s)}"
+    elif seconds > 0:
+        yield f"next try in {duration(seconds)}"
     else:
         yield "due"
-    if row.outcome is None and row.stage == "sending" and left_s <= 0:
+    if row.outcome is None and row.stage == "sending" and seconds <= 0:
         yield "its reply may have left"
     yield f"tries: {row.attempts}"
     if row.reason:

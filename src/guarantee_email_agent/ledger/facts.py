@@ -18,6 +18,8 @@ LEDGER_ID: Final = "ledger_id"
 """A fact: what a mailbox is marked with that is served with this ledger."""
 
 TOO_OLD: Final = "too_old "
+"""Before a mailbox's key: the fact how many mails of its inbox were too old to be answered, at the last count."""
+
 _COST: Final = "model_cost "
 
 
@@ -46,8 +48,7 @@ def known_first_start(connection: Connection, mailbox_key: str) -> float | None:
 
     mailbox_key: a keyed hash of the mailbox's name.
     """
-    value = read_fact(connection, _first_start_name(mailbox_key))
-    return None if value is None else _moment(value)
+    return _number(connection, _first_start_name(mailbox_key), "first start is")
 
 
 def save_first_start(connection: Connection, mailbox_key: str, earliest: float | None) -> float:
@@ -62,26 +63,23 @@ def save_first_start(connection: Connection, mailbox_key: str, earliest: float |
         first = now
         if earliest is not None:
             write_fact(connection, f"earliest_{name}", repr(earliest))
-    elif first > now and (bound := read_fact(connection, f"earliest_{name}")) is not None:
-        first = min(first, _moment(bound))
+    elif first > now and (bound := _number(connection, f"earliest_{name}", "first start is")) is not None:
+        first = min(first, bound)
     write_fact(connection, name, repr(first))
     return first
 
 
-def too_old_name(mailbox_key: str) -> str:
-    """Of the fact how many mails of an inbox are too old to be answered, at the last count."""
-    return f"{TOO_OLD}{mailbox_key}"
-
-
-def _moment(value: str) -> float:
-    try:
-        return float(value)
-    except ValueError:
-        raise LedgerError("The ledger's first start is damaged. Restore it from a backup", "ledger_corrupt") from None
-
-
 def _first_start_name(mailbox_key: str) -> str:
     return f"first_start {mailbox_key}"
+
+
+def _number(connection: Connection, name: str, what: str) -> float | None:
+    """None where it is not known. what: it is and a verb, for the LedgerError (`ledger_corrupt`) for no number."""
+    value = read_fact(connection, name)
+    try:
+        return None if value is None else float(value)
+    except ValueError:
+        raise LedgerError(f"The ledger's {what} damaged. Restore it from a backup", "ledger_corrupt") from None
 
 
 class ModelCosts:
@@ -96,27 +94,19 @@ class ModelCosts:
     def today(self) -> float:
         """US dollars since 0:00 UTC."""
         with self._database.read_transaction() as connection:
-            return _cost(connection, _cost_name(_today(connection)))
+            return _cost(connection, _name_of_today(connection))
 
     def add(self, usd: float) -> None:
         """Count what an answer of the language model cost."""
         with self._database.write_transaction() as connection:
             self._database.lock_for_admission(connection)  # two that read the same sum would write one of the two
-            name = _cost_name(_today(connection))
+            name = _name_of_today(connection)
             write_fact(connection, name, repr(_cost(connection, name) + usd))
 
 
 def _cost(connection: Connection, name: str) -> float:
-    value = read_fact(connection, name)
-    try:
-        return 0.0 if value is None else float(value)
-    except ValueError:
-        raise LedgerError("The ledger's costs are damaged. Restore it from a backup", "ledger_corrupt") from None
+    return _number(connection, name, "costs are") or 0.0
 
 
-def _today(connection: Connection) -> datetime:
-    return datetime.fromtimestamp(current_time(connection), UTC)
-
-
-def _cost_name(day: datetime) -> str:
-    return f"{_COST}{day:%Y-%m-%d}"
+def _name_of_today(connection: Connection) -> str:
+    return f"{_COST}{datetime.fromtimestamp(current_time(connection), UTC):%Y-%m-%d}"

@@ -13,6 +13,7 @@ from typing import Final
 from sqlalchemy import Connection, Update, case, or_, select, update
 
 from guarantee_email_agent.ledger.database import Database
+from guarantee_email_agent.ledger.mail_state import left_s
 from guarantee_email_agent.ledger.tables import (
     BEFORE_SENDING,
     NOT_ADMITTED,
@@ -81,7 +82,7 @@ class Interventions:
             # Also where no agent has it any more: one that stands still may send the reply when it goes on.
             if row.outcome is None and row.stage not in BEFORE_SENDING:
                 raise _on_its_way(row)
-            is_held = row.outcome is None and row.owner is not None and _left_s(row) > 0
+            is_held = row.outcome is None and row.owner is not None and left_s(row.since, row.span_s, row.now) > 0
             # A person would not learn of the ticket; or its mark is being taken off, which would undo ours.
             if is_held and (row.stage == "ticketing" or row.reason == RELEASED):
                 raise _busy(row)
@@ -104,28 +105,23 @@ def _read(connection: Connection, mail_key: str) -> AnyRow:
 
 def _require_free(row: AnyRow, has_ended: Callable[[str], bool]) -> None:
     """Raises RefusedError while somebody works on it, or its reply may be on its way."""
-    left_s = _left_s(row)
-    if row.owner is not None and left_s > 0 and not has_ended(row.owner):
+    seconds = left_s(row.since, row.span_s, row.now)
+    if row.owner is not None and seconds > 0 and not has_ended(row.owner):
         raise _busy(row)
-    if left_s > 0 and row.stage == "sending":
-        raise _on_its_way(row, left_s)
-
-
-def _left_s(row: AnyRow) -> float:
-    """Of a lease or a wait."""
-    return float(max(min(row.since + row.span_s - row.now, row.span_s), 0.0))
+    if seconds > 0 and row.stage == "sending":
+        raise _on_its_way(row, seconds)
 
 
 def _busy(row: AnyRow) -> RefusedError:
     return RefusedError(
         f"Mail {row.mail_key[:SHORT_KEY]} is being worked on by {short_owner(row.owner)}. Wait for its outcome; if "
-        f"that process is gone, the mail is free in {_left_s(row):.0f} s at the latest",
+        f"that process is gone, the mail is free in {left_s(row.since, row.span_s, row.now):.0f} s at the latest",
         "ledger_mail_busy",
     )
 
 
-def _on_its_way(row: AnyRow, left_s: float | None = None) -> RefusedError:
-    when = "" if left_s is None else f", in {left_s:.0f} s at the latest"
+def _on_its_way(row: AnyRow, seconds: float | None = None) -> RefusedError:
+    when = "" if seconds is None else f", in {seconds:.0f} s at the latest"
     return RefusedError(
         f"The reply to mail {row.mail_key[:SHORT_KEY]} may be on its way. The agent finds out whether it left{when}; "
         "try again then",

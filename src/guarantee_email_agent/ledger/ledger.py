@@ -26,11 +26,11 @@ from guarantee_email_agent.ledger.conversations import (
 from guarantee_email_agent.ledger.database import Database, LedgerError
 from guarantee_email_agent.ledger.facts import (
     LEDGER_ID,
+    TOO_OLD,
     ModelCosts,
     known_first_start,
     read_fact,
     save_first_start,
-    too_old_name,
     write_fact,
 )
 from guarantee_email_agent.ledger.interventions import Interventions
@@ -344,9 +344,9 @@ class Ledger:
 
     def keep_too_old(self, mailbox_key: str, number: int) -> None:
         """Keep how many mails of the inbox are too old to be answered, for people to see."""
-        name = too_old_name(require_form("mailbox_key", mailbox_key, _HASH))
+        require_form("mailbox_key", mailbox_key, _HASH)
         with self._database.write_transaction() as connection:
-            write_fact(connection, name, str(number))
+            write_fact(connection, f"{TOO_OLD}{mailbox_key}", str(number))
 
     def inbox(self, location_keys: Sequence[str], of: OpenMails | None = None) -> InboxState:
         """What a poll has to know before it starts mails, in one transaction, to be asked after the inbox was listed.

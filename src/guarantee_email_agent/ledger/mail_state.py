@@ -80,6 +80,11 @@ class InboxState:
     unlisted: frozenset[str] = frozenset()
 
 
+def left_s(since: float, span_s: float, now: float) -> float:
+    """Seconds of a lease or wait; none or fewer once it is over. now: seconds since 1970 on the ledger's clock."""
+    return min(since + span_s - now, span_s)
+
+
 def ended(row: AnyRow) -> Done:
     marked = row.marked_at is not None
     kept = row.ticket_id, row.reply_message_id, row.created_at, row.fence
@@ -89,7 +94,7 @@ def ended(row: AnyRow) -> Done:
 def mail_state(row: AnyRow) -> MailState:
     if row.outcome is not None:
         return ended(row)
-    remaining_s = min(row.since + row.span_s - row.now, row.span_s)
+    remaining_s = left_s(row.since, row.span_s, row.now)
     if remaining_s <= 0:
         return Free(row.mail_key, row.attempts, row.created_at, row.marked_at is not None or row.reason == RELEASED)
     if row.owner is not None:
