@@ -14,10 +14,11 @@ from mailbox_in_memory import INSTRUCTIONS
 from scenario_folder import ScenarioFolder, failing
 
 from guarantee_email_agent.agent.preflight import check_all
-from guarantee_email_agent.agent.worker_setup import CheckedInstructions, checked_instructions, required_evaluation
+from guarantee_email_agent.agent.worker_setup import CheckedInstructions, required_evaluation
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.runlog.records import KeptRun
+from guarantee_email_agent.services.look_ups import instruction_files
 from guarantee_email_agent.utils.errors import InstructionError
 
 
@@ -49,7 +50,8 @@ class Project:
         return self.suite.evaluate(**run, **options)[0]
 
     def start(self, **agent: Any) -> CheckedInstructions:
-        return checked_instructions(self.config(**agent))
+        config = self.config(**agent)
+        return CheckedInstructions(instruction_files(config), required_evaluation(config))
 
     def edit(self, text: str = "Be kind.") -> None:
         self.main.write_text(f"{self.main.read_text()}\n{text}\n")

@@ -74,9 +74,7 @@ async def count_inbox(
     """
     counts = await mailbox.count_by_outcome(inbox_filter)
     waiting = counts.pop("unprocessed", 0)
-    if not waiting:
-        return {"unprocessed": 0, "observed": 0, **counts}
-    if ledger is None:
+    if ledger is None or not waiting:
         return {"unprocessed": waiting, "observed": 0, **counts}
     entries = await mailbox.list_unprocessed(MAX_LISTED, inbox_filter)
     known = await asyncio.to_thread(ledger.inbox, [location_key(entry.id) for entry in entries])

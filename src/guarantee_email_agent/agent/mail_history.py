@@ -70,16 +70,11 @@ def log_report(rows: Iterable[LedgerRow], headings: Headings | None) -> list[dic
     return [asdict(row) | ({} if headings is None else asdict(headings[row.mail_key])) for row in rows]
 
 
-def print_summary(reader: LedgerReader, begin: float, end: float, clock: LocalTime, terminal: Terminal) -> None:
+def summary_lines(reader: LedgerReader, begin: float, end: float, clock: LocalTime) -> Iterator[str]:
     """What was done in [begin, end), in seconds since 1970, and what waits now: it holds nothing a customer wrote.
 
     Raises LedgerError.
     """
-    for line in _summary(reader, begin, end, clock):
-        terminal.line(line)
-
-
-def _summary(reader: LedgerReader, begin: float, end: float, clock: LocalTime) -> Iterator[str]:
     counts = reader.counts(begin, end)
     rows = reader.outcomes(OUTCOMES, since=begin, until=end, limit=MAX_MAILS)
     yield f"From {clock.text(begin)} to {clock.text(end)} ({clock.zone_at(end)})."

@@ -55,16 +55,13 @@ class _PersonAtTerminal:
     def enter_code(self, uri: str, code: str, expires_in_s: float) -> None:
         self._terminal.line(f"Open {printable(uri)} in a browser, sign in as {self._user}, and enter the code:")
         self._terminal.line(f"    {printable(code)}")
-        self._wait(expires_in_s)
+        self._terminal.line(f"Waiting for at most {max(1, round(expires_in_s / 60))} min; Ctrl-C gives up …")
+        self._terminal.flush()
 
     def open_page(self, url: str, port: int) -> None:
         self._terminal.line(f"Open this address in a browser on this machine, and sign in as {self._user}:")
         self._terminal.line(f"    {printable(url)}")
         self._terminal.line(f"From another machine, first: ssh -L {port}:127.0.0.1:{port} …, and keep that open.")
-        self._terminal.flush()
-
-    def _wait(self, expires_in_s: float) -> None:
-        self._terminal.line(f"Waiting for at most {max(1, round(expires_in_s / 60))} min; Ctrl-C gives up …")
         self._terminal.flush()
 
 

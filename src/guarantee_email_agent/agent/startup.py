@@ -18,18 +18,21 @@ from guarantee_email_agent.agent.inbox import SECONDS_PER_DAY, answer_since, req
 from guarantee_email_agent.agent.mail_worker import MailWorker
 from guarantee_email_agent.agent.monitoring import Heartbeat, in_background, monitored, notify_systemd, standing_of
 from guarantee_email_agent.agent.standing import MAILS, TICKETING, Standing
-from guarantee_email_agent.agent.worker_setup import checked_instructions, create_model, create_worker
+from guarantee_email_agent.agent.worker_setup import CheckedInstructions, create_worker, required_evaluation
 from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.people_answers import MOST_SENT_BYTES, answers_by_mail, compare, message_key
 from guarantee_email_agent.email.processor import InstructionSource
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
+from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.ledger.comparisons import AWAITED_S
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.opening import open_ledger
+from guarantee_email_agent.llm.provider import language_model
 from guarantee_email_agent.services.clients import MailClient
+from guarantee_email_agent.services.look_ups import instruction_files
 from guarantee_email_agent.services.services import Services, connection_problem, create_services
 from guarantee_email_agent.utils.clock import Clock, SystemClock
 from guarantee_email_agent.utils.errors import (
@@ -90,7 +93,7 @@ async def _run(config: Config, *, once: bool, take_over: bool) -> int:
             notify_systemd("READY=1")
             source = daemon.worker.processor.instructions
             async with in_background(watch_instructions(source, config.agent.poll_interval_s)):
-                return await _watch(daemon, once, _look_at_sent(daemon.worker, services.mail))
+                return await _watch(daemon, once, _sent_answers(daemon.worker, services.mail).look)
     except asyncio.CancelledError:
         if stop.is_set() and not started.is_set():
             return EXIT_SUCCESS
@@ -107,10 +110,10 @@ async def watch_instructions(source: InstructionSource, interval_s: float) -> No
             logger.info("Changed instruction files are in use from now on")
 
 
-def _look_at_sent(worker: MailWorker, mail: MailClient) -> Callable[[], Awaitable[None]]:
+def _sent_answers(worker: MailWorker, mail: MailClient) -> SentAnswers:
     """What people sent is compared with what was drafted or observed; nobody has to compare what the agent sent."""
     key = worker.processor.identity_key
-    return SentAnswers(mail.list_sent, worker.ledger, key_of_mailbox(worker.mailbox_name, key), key).look
+    return SentAnswers(mail.list_sent, worker.ledger, key_of_mailbox(worker.mailbox_name, key), key)
 
 
 async def _watch(daemon: Daemon, once: bool, look_at_sent: Callable[[], Awaitable[None]]) -> int:
@@ -188,9 +191,9 @@ async def open_daemon(
     each service that cannot be reached.
     """
     clock = SystemClock()
-    instructions = checked_instructions(config)
+    instructions = CheckedInstructions(instruction_files(config), required_evaluation(config))
     async with AsyncExitStack() as stack:
-        model = create_model(config, clock, instructions)
+        model = language_model(config, clock, InstructionInterpreter(instructions.lexicon))
         stack.push_async_callback(model.aclose)
         key = identity_key(config)
         services = create_services(config, clock, key)

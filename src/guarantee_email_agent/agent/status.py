@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any, Final, Literal
 
-from guarantee_email_agent.agent.identity_key import identity_key, key_of_location, mailbox_name
 from guarantee_email_agent.agent.outbox import NOT_WAITING
 from guarantee_email_agent.agent.process_identity import has_ended
-from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.ledger.agents import ReportedOutage, RunningAgent
 from guarantee_email_agent.ledger.comparisons import ComparisonCount
 from guarantee_email_agent.ledger.interventions import short_owner
-from guarantee_email_agent.ledger.ledger_reader import LedgerCount, LedgerReader, LedgerRow, NoSuchMailError
+from guarantee_email_agent.ledger.ledger_reader import LedgerCount, LedgerReader, LedgerRow
 from guarantee_email_agent.ledger.mail_state import left_s
 from guarantee_email_agent.services.ports import Comparison
 from guarantee_email_agent.utils.clock import LocalTime
-from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.terminal import Terminal, pluralize
-from guarantee_email_agent.utils.text import duration, printable, truncate
+from guarantee_email_agent.utils.text import duration, printable
 
-MIN_ID: Final = 4
 SILENT_S: Final = 60.0
 """After so many seconds without a sign of life an agent may be gone."""
 
@@ -31,38 +26,6 @@ GONE_S: Final = 900.0
 """After so many seconds an agent that is silent is no problem, if another one runs: a container was replaced."""
 
 AgentState = Literal["running", "silent", "killed"]
-
-_KEY: Final = re.compile(rf"[0-9a-f]{{{MIN_ID},32}}")
-
-
-def find_mail(reader: LedgerReader, config: Config, name: str) -> LedgerRow:
-    """name: the beginning of a mail's key, or its id in the mailbox, which may have the form of a key.
-
-    Raises NoSuchMailError, and ConfigurationError where the key is needed, which is another one than the agents'.
-    """
-    lowered = name.strip().lower()
-    is_key = _KEY.fullmatch(lowered) is not None
-    try:
-        if lowered and (row := _find_by_id(reader, config, name)) is not None:
-            return row
-    except ConfigurationError:
-        if not is_key:
-            raise
-    if is_key:
-        return reader.find(lowered)
-    shown = printable(truncate(name, 60))
-    hint = "" if not re.fullmatch(r"[0-9a-f]{1,3}", lowered) else f" An id has {MIN_ID} digits at least."
-    raise NoSuchMailError(f"The ledger has no mail {shown}.{hint} 'log' and 'status' list them", "ledger_no_mail")
-
-
-def _find_by_id(reader: LedgerReader, config: Config, mail_id: str) -> LedgerRow | None:
-    """As the agent's log names it. Raises ConfigurationError without the agents' key, by which alone it is found."""
-    key = identity_key(config)
-    reader.require_key(key)
-    for each in dict.fromkeys((mail_id, mail_id.strip())):
-        if (row := reader.at(key_of_location(mailbox_name(config), each, key))) is not None:
-            return row
-    return None
 
 
 def current_outages(agent: RunningAgent, now: float) -> tuple[ReportedOutage, ...]:
@@ -193,7 +156,7 @@ def print_status(status: Status, clock: LocalTime, terminal: Terminal) -> None:
             f"Too old: {pluralize(status.too_old, 'mail')}, left alone by agent.answer_since or agent.max_age_days"
         )
     _print_rows("Failed", status.failed_count, status.failed, status, terminal)
-    terminal.line(f"Last 24 hours: {summed_up(status.last_day) or 'nothing'}")
+    terminal.line(f"Last 24 hours: {_summed_up(status.last_day) or 'nothing'}")
     for outcome, (what, as_it_was) in _COMPARED.items():
         if counts := {each.comparison: each for each in status.comparisons if each.outcome == outcome}:
             terminal.line(_compared(counts, what, as_it_was))
@@ -210,7 +173,7 @@ def _compared(counts: Mapping[Comparison, ComparisonCount], what: str, as_it_was
     return ", ".join(told)
 
 
-def summed_up(counts: Sequence[LedgerCount]) -> str:
+def _summed_up(counts: Sequence[LedgerCount]) -> str:
     """`answered 12, handed over 3 (anger 2, fire 1)`: reasons are told of what a person has to look at."""
     told: dict[str, list[LedgerCount]] = {}
     for count in counts:

@@ -21,11 +21,9 @@ from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSett
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.instructions.lexicon import Lexicon
-from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.judging.judge_dependencies import follow_judges
 from guarantee_email_agent.ledger.ledger import Ledger
-from guarantee_email_agent.llm.port import ClosableModel, LanguageModel
-from guarantee_email_agent.llm.provider import language_model
+from guarantee_email_agent.llm.port import LanguageModel
 from guarantee_email_agent.runlog.database import StoreError
 from guarantee_email_agent.runlog.program_inputs import code_inputs, program_inputs
 from guarantee_email_agent.runlog.proof import Proof, SuiteProofs
@@ -150,16 +148,6 @@ class CheckedInstructions:
             for line in error.message.splitlines():
                 fields = {"code": error.code}
                 logger.error("The instructions from before stay in use: %s", line, extra={"fields": fields})
-
-
-def checked_instructions(config: Config) -> CheckedInstructions:
-    """Raises InstructionError for files with a mistake, and for those that may not answer without an evaluation."""
-    return CheckedInstructions(instruction_files(config), required_evaluation(config))
-
-
-def create_model(config: Config, clock: Clock, instructions: CheckedInstructions) -> ClosableModel:
-    """Raises ConfigurationError for what is missing."""
-    return language_model(config, clock, InstructionInterpreter(instructions.lexicon))
 
 
 def create_worker(

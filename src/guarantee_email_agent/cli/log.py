@@ -76,7 +76,7 @@ def _moment(text: str) -> datetime | int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from guarantee_email_agent.agent.mail_history import log_report, print_log, print_summary, read_headings
+    from guarantee_email_agent.agent.mail_history import log_report, print_log, read_headings, summary_lines
     from guarantee_email_agent.files.report_files import write_json_report
     from guarantee_email_agent.ledger.ledger_reader import LedgerReader
     from guarantee_email_agent.services.ports import OUTCOMES
@@ -101,7 +101,9 @@ def _run(options: argparse.Namespace) -> int:
             end = now if until is None else min(until, now)
             if since >= end:
                 raise ConfigurationError("log: no time has passed from --since to --until", "cli_bad_usage")
-            print_summary(reader, since, end, clock, arguments.results_terminal(options))
+            terminal = arguments.results_terminal(options)
+            for line in summary_lines(reader, since, end, clock):
+                terminal.line(line)
             return EXIT_SUCCESS
         wanted = [each for each in OUTCOMES if each in (options.outcome or OUTCOMES)]
         rows = reader.outcomes(wanted, since=since, until=until, limit=options.limit)

@@ -95,10 +95,10 @@ def _warranty_client(config: Config, clock: Clock) -> LookUpClient:
     server = config.mcp.warranty_api
     if server.built_in:
         return warranty_look_up(config.warranties.file, config.agent.call_timeout_s, clock)
-    from guarantee_email_agent.services.mcp.mcp_services import warranty_over_mcp
+    from guarantee_email_agent.services.mcp.mcp_services import McpLookUp
 
     session = _session(WARRANTY.name, "mcp.warranty_api", server, WARRANTY_TOOLS, config)
-    return warranty_over_mcp(session, config.agent.call_timeout_s, clock)
+    return McpLookUp(session, config.agent.call_timeout_s, "check_warranty", "serial_number", clock, WARRANTY)
 
 
 def _configured_look_up(name: str, config: Config, clock: Clock) -> LookUpClient:

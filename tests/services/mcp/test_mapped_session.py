@@ -16,9 +16,10 @@ from guarantee_email_agent.config.mcp_server import (
     OwnTool,
     ToolMapping,
 )
+from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.services.clients import LookUpClient, TicketingClient
 from guarantee_email_agent.services.mcp.mapped_session import MappedSession
-from guarantee_email_agent.services.mcp.mcp_services import MappedTickets, warranty_over_mcp
+from guarantee_email_agent.services.mcp.mcp_services import MappedTickets, McpLookUp
 from guarantee_email_agent.utils.errors import MCPConnectionError
 
 pytestmark = pytest.mark.anyio
@@ -71,7 +72,8 @@ def make_session(servers: Servers, script: Script) -> MakeSession:
 @pytest.fixture
 def make_warranty(servers: Servers, make_session: MakeSession) -> MakeWarranty:
     def make(check: ToolMapping) -> LookUpClient:
-        return warranty_over_mcp(make_session({"check_warranty": check}, WARRANTY_TOOLS), PATIENCE_S, servers.clock)
+        session = make_session({"check_warranty": check}, WARRANTY_TOOLS)
+        return McpLookUp(session, PATIENCE_S, "check_warranty", "serial_number", servers.clock, WARRANTY)
 
     return make
 

@@ -122,7 +122,7 @@ async def test_nor_a_start_that_came_to_nothing(servers: Servers, http: SessionS
     http.silent_after = "tools/list"
     session = servers.session(ServerLaunch("mcp.x", url=http.url), exit_grace_s=0.2, start_timeout_s=0.5)
     with pytest.raises(MCPConnectionError, match=r"did not answer within 0\.5 s"):
-        await session.start()
+        await session.list_tools()
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -141,14 +141,14 @@ async def test_an_answer_beyond_the_limit_is_malformed_and_ends_the_connection(
 async def test_nothing_is_decompressed_since_that_could_be_of_any_size(
     session: McpSession, http: SessionServer
 ) -> None:
-    await session.start()
+    await session.list_tools()
     http.compressed = True
     await failure(big(session, 100 * LIMIT))
     assert {headers["Accept-Encoding"] for headers in http.received} == {"identity"}
 
 
 async def test_every_request_bears_the_headers(servers: Servers, http: SessionServer) -> None:
-    await servers.session(ServerLaunch("mcp.x", url=http.url, headers={"Authorization": "Bearer token"})).start()
+    await servers.session(ServerLaunch("mcp.x", url=http.url, headers={"Authorization": "Bearer token"})).list_tools()
     assert {headers["Authorization"] for headers in http.received} == {"Bearer token"}
 
 
@@ -165,7 +165,7 @@ async def test_a_call_that_cannot_be_written_is_not_sent_and_harms_no_other(
     session: McpSession, servers: Servers, value: object
 ) -> None:
     for each in (session, servers.session()):
-        await each.start()
+        await each.list_tools()
         connection = each._connection
         error = await failure(each.call("big", {"size": 1, "other": value}, PATIENCE_S))
         assert error.code == "oracle_invalid_argument"

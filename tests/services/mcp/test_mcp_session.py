@@ -207,7 +207,7 @@ class TestServerThatTalksTooMuch:
 
 class TestStart:
     async def message(self, session: McpSession) -> str:
-        error = await failure(session.start())
+        error = await failure(session.list_tools())
         assert (error.code, error.exit_code) == ("oracle_unavailable", EXIT_MCP_CONNECTION)
         assert error.outage
         return error.message
@@ -238,7 +238,7 @@ class TestStart:
         error = await failure(session.call("process", {}, 0.001))
         assert error.code == "oracle_timeout"
         assert (error.retryable, error.uncertain, error.outage) == (True, False, True)
-        await session.start()
+        await session.list_tools()
         assert session.tools
 
     async def test_its_environment_is_what_was_given_and_nothing_else(
@@ -267,7 +267,7 @@ class TestEnd:
 
     async def test_one_that_starts_just_now_is_stopped_too(self, servers: Servers) -> None:
         session = servers.session(servers.launch("hang"))
-        starting = asyncio.create_task(session.start())
+        starting = asyncio.create_task(session.list_tools())
         await asyncio.sleep(0.5)
         await session.close()
         with pytest.raises(BaseException):  # noqa: B017 - an error or a cancellation, as long as it ends

@@ -124,6 +124,6 @@ async def test_a_url_where_nothing_answers_is_a_failed_start(servers: Servers) -
     # Port 9, "discard", is free on any machine that is not older than this protocol.
     session = servers.session(ServerLaunch("mcp.warranty_api", url="http://127.0.0.1:9/mcp"))
     with pytest.raises(MCPConnectionError) as caught:
-        await session.start()
+        await session.list_tools()
     assert caught.value.message.startswith("oracle: no MCP server answers (")
     assert caught.value.message.endswith("Correct mcp.warranty_api, or what it needs; asked: http://127.0.0.1:9/mcp")

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from imapclient import IMAPClient
-from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, IMAPClientReadOnlyError
+from imapclient.exceptions import IMAPClientError, IMAPClientReadOnlyError
 
 from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.imap_mark_folders import FolderMarks
@@ -257,8 +257,6 @@ class ImapMailbox(ImapReplies):
         except IMAPClientReadOnlyError:
             text = f"the folder {folder} may only be read, and the agent has to mark mails in it. Allow that user to"
             raise ToolError("mail_unsupported", text) from None
-        except IMAPClientAbortError:
-            raise
         except IMAPClientError as error:
             if is_passing(error):
                 raise

@@ -18,7 +18,7 @@ from imapclient.exceptions import IMAPClientAbortError, IMAPClientError
 
 from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.imap_marks import ImapMarks, fetch_body, keyword_id, uid_of_keyword_id, uid_set
-from guarantee_email_agent.services.mail.imap_session import ImapSession, fetch_each, is_passing
+from guarantee_email_agent.services.mail.imap_session import ImapSession, fetch_each, fetched_part, in_pages, is_passing
 from guarantee_email_agent.services.mail.mail_server import MailServer, format_response
 from guarantee_email_agent.services.mail.mail_store import KEYWORDS, check_size, mail_not_found
 from guarantee_email_agent.services.mail.special_folder import (
@@ -69,15 +69,16 @@ class MailIds:
         if len(self._search_terms) >= _IDS_KEPT:
             self._forget_all()
         unknown = [uid for uid in uids if uid not in self._ids]
-        for start in range(0, len(unknown), _PAGE):
-            page = unknown[start : start + _PAGE]
-            headers = {uid: _part(parts, b"BODY[HEADER") for uid, parts in fetch_each(client, page, [_HEADERS]).items()}
+        for page in in_pages(unknown, _PAGE):
+            headers = {
+                uid: fetched_part(parts, b"BODY[HEADER") for uid, parts in fetch_each(client, page, [_HEADERS]).items()
+            }
             mails = {uid: email.message_from_bytes(raw) for uid, raw in headers.items() if raw is not None}
             local = [uid for uid, mail in mails.items() if "Received" not in mail]
             texts = fetch_each(client, local, [_TEXT]) if local else {}
             withheld |= {uid: keyword_id(self.validity, uid) for uid, raw in headers.items() if raw is None}
             for uid, mail in mails.items():
-                text = _part(texts.get(uid, {}), b"BODY[TEXT]")
+                text = fetched_part(texts.get(uid, {}), b"BODY[TEXT]")
                 if uid in local and text is None:
                     if uid in texts:  # else another session moved it
                         withheld[uid] = keyword_id(self.validity, uid)
@@ -107,8 +108,8 @@ class MailIds:
             named = client.search([b"UNDELETED", b"HEADER", b"Message-ID", term.encode()])
             return sorted(uid for uid, each in self.of(client, named).items() if each == mail_id)
         unknown = sorted(set(client.search([b"UNDELETED"])) - self._ids.keys(), reverse=True)
-        for start in range(0, len(unknown), _PAGE):
-            found = self.of(client, unknown[start : start + _PAGE])
+        for page in in_pages(unknown, _PAGE):
+            found = self.of(client, page)
             if uids := [uid for uid, each in found.items() if each == mail_id]:
                 return sorted(uids)
         return []
@@ -267,7 +268,7 @@ class FolderMarks(ImapMarks):
                 try:
                     selected = client.select_folder(path, readonly=readonly)
                 except IMAPClientError as error:
-                    if isinstance(error, IMAPClientAbortError) or is_passing(error):
+                    if is_passing(error):
                         raise
                     continue  # there is none yet, or people removed it
                 self._moved[outcome].opened(selected)
@@ -293,7 +294,7 @@ class FolderMarks(ImapMarks):
         try:
             make_folder(client, path)
         except IMAPClientError as error:
-            if isinstance(error, IMAPClientAbortError) or is_passing(error):
+            if is_passing(error):
                 raise
             text = f"there is no folder {path} to put mails into, and the server refused to make it"
             remedy = "Make it, allow it, or name another parent with mailbox.imap.mark_folder"
@@ -310,11 +311,6 @@ class FolderMarks(ImapMarks):
             parent = self._parent if self._parent.startswith(prefix) else f"{prefix}{self._parent}"
             self._paths = {outcome: f"{parent}{separator}{FOLDERS[outcome]}" for outcome in KEYWORDS}
         return self._paths
-
-
-def _part(parts: Mapping[bytes, Any], name: bytes) -> bytes | None:
-    """Of what was fetched of a mail; None where another session moved it."""
-    return next((part for key, part in parts.items() if key.startswith(name)), None)
 
 
 def _mail_id(headers: Message, text: bytes) -> str:

@@ -17,7 +17,7 @@ from typing import Final
 from imapclient import DELETED, SEEN, IMAPClient
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError
 
-from guarantee_email_agent.services.mail.imap_session import ImapSession
+from guarantee_email_agent.services.mail.imap_session import ImapSession, fetched_part
 from guarantee_email_agent.services.mail.mail_server import MailServer, format_response
 from guarantee_email_agent.services.mail.special_folder import folder_prefix, make_folder
 
@@ -120,8 +120,7 @@ class ImapOwner:
         uids = client.search([b"UNDELETED"])
         found: dict[int, str] = {}
         for uid, parts in client.fetch(uids, [_HEADERS]).items() if uids else ():
-            raw = next((part for key, part in parts.items() if key.startswith(b"BODY[HEADER")), None)
-            header = email.message_from_bytes(raw or b"")
+            header = email.message_from_bytes(fetched_part(parts, b"BODY[HEADER") or b"")
             ledger = str(header.get(LEDGER_HEADER, "")).strip()
             if str(header.get(FOLDER_HEADER, "")).strip() == self._folder_key and _LEDGER_ID.fullmatch(ledger):
                 found[uid] = ledger

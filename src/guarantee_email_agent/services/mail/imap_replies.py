@@ -31,7 +31,7 @@ from imapclient import IMAPClient
 from guarantee_email_agent.config.settings import MailboxSettings
 from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.compose import compose, envelope_address
-from guarantee_email_agent.services.mail.imap_session import ImapSession
+from guarantee_email_agent.services.mail.imap_session import ImapSession, in_pages
 from guarantee_email_agent.services.mail.mail_server import MailServer
 from guarantee_email_agent.services.mail.smtp import send_mail, try_login
 from guarantee_email_agent.services.mail.special_folder import DraftsFolder, SentFolder, find_own_copies, has_copy
@@ -221,8 +221,7 @@ class ImapReplies:
 
     def _file_copies(self, client: IMAPClient, uids: Sequence[int]) -> None:
         """File our own copies among these mails; `uids` in order."""
-        for start in range(0, len(uids), _PAGE):  # so that what was done stays done where a later page takes too long
-            page = uids[start : start + _PAGE]
+        for page in in_pages(uids, _PAGE):  # so that what was done stays done where a later page takes too long
             if copies := find_own_copies(client, page, self._settings.address, self._settings.key):
                 self._sent.file(client, list(copies))
                 for message_id in copies.values():

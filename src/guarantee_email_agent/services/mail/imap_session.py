@@ -7,7 +7,7 @@ import imaplib
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -176,9 +176,10 @@ class ImapSession:
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether a command was refused for a reason that has nothing to do with it, and that may pass."""
+    """Whether a command failed for a reason that has nothing to do with it, and that may pass, as a lost connection."""
     response = format_response(error)
-    return _PASSING.search(response) is not None or _EXPIRED.search(response) is not None
+    is_lost = isinstance(error, IMAPClientAbortError)
+    return is_lost or _PASSING.search(response) is not None or _EXPIRED.search(response) is not None
 
 
 def fetch_each(client: IMAPClient, uids: Sequence[int], items: Sequence[bytes]) -> dict[int, dict[bytes, Any]]:
@@ -193,6 +194,17 @@ def fetch_each(client: IMAPClient, uids: Sequence[int], items: Sequence[bytes]) 
         present = set(client.search([b"UID", ",".join(map(str, lacking)).encode()]))
         parts = {uid: given for uid, given in parts.items() if uid in present or uid not in lacking}
     return parts
+
+
+def in_pages(uids: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+    """One after the other, so many that one command takes them."""
+    for start in range(0, len(uids), size):
+        yield uids[start : start + size]
+
+
+def fetched_part(parts: Mapping[bytes, Any], name: bytes) -> bytes | None:
+    """Of what was fetched of a mail, the part whose name begins so; None where another session moved the mail."""
+    return next((part for key, part in parts.items() if key.startswith(name)), None)
 
 
 def _fetch_halves(client: IMAPClient, uids: Sequence[int], items: Sequence[bytes]) -> dict[int, dict[bytes, Any]]:
@@ -212,7 +224,7 @@ def _fetch_halves(client: IMAPClient, uids: Sequence[int], items: Sequence[bytes
             breaks.passed(part)
         return fetched
     except IMAPClientError as error:
-        if isinstance(error, IMAPClientAbortError) or is_passing(error):
+        if is_passing(error):
             raise
         middle = len(uids) // 2
         return {

@@ -199,7 +199,7 @@ class MaildirFolder:
         with self._proofs.exclusive(name):
             if self._proofs.is_delivered(name):
                 return False
-            path = self._path(_name(message_id))
+            path = self.directory / "cur" / f"{_name(message_id)}:2,{self._flags}"
             return self._proofs.deliver(name, raw.replace(b"\r\n", b"\n"), path, datetime.now(UTC))
 
     def was_added(self, message_id: str) -> bool:
@@ -243,9 +243,6 @@ class MaildirFolder:
     def _proof_name(self, message_id: str) -> str:
         """Of its own for each folder: a draft proves nothing of what is sent later."""
         return f"{self.directory.name.strip('.').lower()}-{_name(message_id)}"
-
-    def _path(self, base: str) -> Path:
-        return self.directory / "cur" / f"{base}:2,{self._flags}"
 
     def _read_headers(self) -> tuple[frozenset[bytes], bool]:
         """The Message-IDs that are here, and whether a file was renamed while they were read."""

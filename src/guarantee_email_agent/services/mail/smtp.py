@@ -161,7 +161,7 @@ def _log_in(connection: smtplib.SMTP, server: MailServer) -> None:
         return
     initial = "\0".join(("", *server.credentials("utf-8")))  # RFC 4616; the library's takes ASCII only
     code, response = connection.docmd("AUTH", f"PLAIN {base64.b64encode(initial.encode()).decode()}")
-    if code != 235:
+    if code != _LOGGED_IN:
         raise smtplib.SMTPAuthenticationError(code, response)
 
 

@@ -23,7 +23,7 @@ from imapclient.imapclient import DRAFTS, SENT
 
 from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.compose import PROOF_HEADER, verify_proof
-from guarantee_email_agent.services.mail.imap_session import ImapSession, fetch_each, is_passing
+from guarantee_email_agent.services.mail.imap_session import ImapSession, fetch_each, fetched_part, in_pages, is_passing
 from guarantee_email_agent.services.mail.mail_server import MailServer, format_response
 from guarantee_email_agent.utils.addresses import parse_address
 
@@ -84,9 +84,9 @@ class SpecialFolder:
             client.noop()
             day = (datetime.fromtimestamp(since, UTC) - timedelta(days=1)).date()
             uids, found = client.search([b"SINCE", day]), []
-            for start in range(0, len(uids), _PAGE):
-                page = fetch_each(client, uids[start : start + _PAGE], [f"BODY.PEEK[]<0.{most_bytes}>".encode()])
-                found += [bytes(parts.get(b"BODY[]<0>") or b"") for parts in page.values()]  # b"": not to be read
+            for page in in_pages(uids, _PAGE):
+                mails = fetch_each(client, page, [f"BODY.PEEK[]<0.{most_bytes}>".encode()])
+                found += [bytes(parts.get(b"BODY[]<0>") or b"") for parts in mails.values()]  # b"": not to be read
             return found
 
         return self._session.run(read)
@@ -115,7 +115,7 @@ class SpecialFolder:
         try:
             make_folder(client, name)
         except IMAPClientError as error:
-            if isinstance(error, IMAPClientAbortError) or is_passing(error):
+            if is_passing(error):
                 raise
             text = f"there is no folder {name}, and the server refused to make it: {format_response(error)}"
             raise ToolError("mail_folder_missing", f"{text}. Make it, or name another with {self.setting}") from None
@@ -297,12 +297,10 @@ def _fetch(
     fetch: Callable[..., Mapping[int, Mapping[bytes, Any]]], uids: Sequence[int], *, text: bool
 ) -> Iterator[CopyCandidate]:
     """What decides whether these mails are copies; `text` only where asked for."""
-    for start in range(0, len(uids), _COPIES_PAGE):
-        asked = [_HEADERS, _TEXT] if text else [_HEADERS]
-        for uid, parts in fetch(uids[start : start + _COPIES_PAGE], asked).items():
-            # A part of a mail that another session moved meanwhile is NIL.
-            raw = next((part for key, part in parts.items() if key.startswith(b"BODY[HEADER")), None)
-            header = email.message_from_bytes(raw or b"")
+    asked = [_HEADERS, _TEXT] if text else [_HEADERS]
+    for page in in_pages(uids, _COPIES_PAGE):
+        for uid, parts in fetch(page, asked).items():
+            header = email.message_from_bytes(fetched_part(parts, b"BODY[HEADER") or b"")
             names = ("From", "To", "Message-ID", PROOF_HEADER)
             sender, recipient, message_id, proof = (single_header(header, name) for name in names)
             body = parts.get(b"BODY[TEXT]<0>") or b""

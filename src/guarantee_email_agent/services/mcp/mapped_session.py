@@ -71,7 +71,7 @@ class MappedSession(McpSession):
         return self._mappings[tool].tool if tool in self._mappings else tool
 
     async def require(self, calls: Mapping[str, frozenset[str]]) -> None:
-        """`start`. Raises ConfigurationError for tools without a mapping, MCPConnectionError for what does not fit."""
+        """Start it. Raises ConfigurationError for tools without a mapping, MCPConnectionError for what does not fit."""
         if unmapped := [tool for tool in calls if tool not in self._mappings]:
             raise ConfigurationError(
                 f"{self._place(('tools',))} maps no {' and no '.join(unmapped)}, which the agent cannot do without "

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any, Final, get_args
 
 from guarantee_email_agent.config.mcp_server import ToolMapping
-from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
+from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.services.call_errors import MALFORMED_SUFFIX, MalformedAnswerError, forbid_repeat
 from guarantee_email_agent.services.clients import LookUpClient, MailClient, TicketingClient
 from guarantee_email_agent.services.look_up_answer import parse_look_up_answer
@@ -38,7 +38,7 @@ SAMPLE_DIGITS: Final = "00000000"
 class McpLookUp(LookUpClient):
     """timeout_s: seconds for one call.
 
-    Its connection test looks nothing up: not every service takes a made-up number kindly. takes_any: this one does.
+    Its connection test looks nothing up: not every service takes a made-up number kindly.
     """
 
     def __init__(
@@ -49,15 +49,12 @@ class McpLookUp(LookUpClient):
         argument: str,
         clock: Clock,
         look_up: LookUp,
-        *,
-        takes_any: bool = False,
     ) -> None:
         super().__init__(session.name, session.name_of(tool), clock, look_up)
         self._session = session
         self._timeout_s = timeout_s
         self._own_tool = tool
         self._argument = argument
-        self._takes_any = takes_any
 
     async def _ask(self, number: str) -> dict[str, Any]:
         return await self._session.call(self._own_tool, {self._argument: number}, self._timeout_s)
@@ -70,7 +67,7 @@ class McpLookUp(LookUpClient):
     async def test_answer(self) -> str:
         if isinstance(self._session, MappedSession):
             return await self._test_mapped_answer(self._session)
-        if self._takes_any:
+        if self._look_up.is_of_warranties:  # the warranty system takes any number
             try:
                 await self.look_up(SAMPLE_NUMBER)
             except IntegrationError as error:  # a service that refuses a number has its reasons, and is not to blame
@@ -93,11 +90,6 @@ class McpLookUp(LookUpClient):
 
     async def close(self) -> None:
         await self._session.close()
-
-
-def warranty_over_mcp(session: McpSession, timeout_s: float, clock: Clock) -> McpLookUp:
-    """The warranty system, which is asked for a number that nobody has to see that it answers."""
-    return McpLookUp(session, timeout_s, "check_warranty", "serial_number", clock, WARRANTY, takes_any=True)
 
 
 # Without an idempotency key a call repeated after a lost answer opens a second ticket: such a server is refused.

@@ -87,7 +87,10 @@ class McpSession:
         return frozenset(self._connection.tools) if self._connection else frozenset()
 
     async def list_tools(self) -> Mapping[str, OfferedTool]:
-        """By name, as the server listed them when it was started last; `start`."""
+        """By name, as the server listed them when it was started last; it is started, unless it runs.
+
+        Raises MCPConnectionError: what was run, its last line, what to do.
+        """
         return (await self._connected()).tools
 
     def name_of(self, tool: str) -> str:
@@ -95,7 +98,7 @@ class McpSession:
         return tool
 
     async def require(self, calls: Mapping[str, frozenset[str]]) -> None:
-        """`start`. Raises MCPConnectionError where the server lacks one of these tools, or one of their arguments."""
+        """Start it. Raises MCPConnectionError where the server lacks one of these tools, or one of their arguments."""
         offered = (await self._connected()).tools
         if lacking := _lacking(calls, offered):
             raise MCPConnectionError(
@@ -119,10 +122,6 @@ class McpSession:
         except MCPConnectionError as error:
             raise IntegrationError.of(error) from None
         return offered is not None and (offered.parameters is None or arguments <= offered.parameters)
-
-    async def start(self) -> None:
-        """Start the server, unless it runs. Raises MCPConnectionError: what was run, its last line, what to do."""
-        await self._connected()
 
     async def call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
         """The tool's structured content, else its text read as JSON.

@@ -18,10 +18,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import httpx2
-from oauthlib.oauth2 import DeviceClient, OAuth2Error, ServiceApplicationClient
+from oauthlib.oauth2 import OAuth2Error, ServiceApplicationClient
 from oauthlib.oauth2.rfc6749.parameters import parse_token_response, prepare_token_request
 
 from guarantee_email_agent.files.private_file import PrivateDraft
@@ -44,6 +44,7 @@ _MAX_QUOTED_CHARS: Final = 200
 _MIN_SECRET_CHARS: Final = 4
 _LIFETIME_S: Final = 1800.0  # where the issuer tells none
 _MAX_LIFETIME_S: Final = 366 * 86_400.0
+_DEVICE_GRANT: Final = "urn:ietf:params:oauth:grant-type:device_code"  # RFC 8628 §3.4
 _JWT_LIFETIME_S: Final = 1800
 _SKEW_S: Final = 60  # by which our clock may be ahead of the issuer's
 _READ_BY_LIBRARY: Final = ("access_token", "token_type", "refresh_token", "error", "error_description")
@@ -94,13 +95,13 @@ class TokenIssuer:
         if client.flow == "client_credentials":
             return self._token(self._body("client_credentials", scope=list(client.scopes)))
         assert client.key_file is not None
-        key = read_service_account_key(client.key_file)
+        email, private_key = read_service_account_key(client.key_file)
         signer = ServiceApplicationClient(client.client_id)
         issued_at = int(self._now()) - _SKEW_S
         try:
             body = signer.prepare_request_body(
-                private_key=key.private_key,
-                issuer=key.email,
+                private_key=private_key,
+                issuer=email,
                 subject=client.user,
                 audience=client.token_url,
                 issued_at=issued_at,
@@ -122,11 +123,8 @@ class TokenIssuer:
         """Begin to sign a person in on another device (RFC 8628 §3.1)."""
         client = self._client
         assert client.device_url is not None
-        scopes = {"scope": " ".join(client.scopes)} if client.scopes else {}
-        form = {"client_id": client.client_id or "", **scopes}
-        if client.secret is not None:
-            form["client_secret"] = client.secret
-        answer = self._post(client.device_url, str(httpx2.QueryParams(form)))
+        form = {"client_id": client.client_id, "scope": " ".join(client.scopes), "client_secret": client.secret}
+        answer = self._post(client.device_url, urlencode({name: value for name, value in form.items() if value}))
         if "error" in answer:
             raise self.refused(str(answer["error"]), str(answer.get("error_description", "")))
         match answer:
@@ -145,12 +143,7 @@ class TokenIssuer:
 
     def redeem_device(self, authorization: DeviceAuthorization) -> Token:
         """Raises RefusedByIssuerError, also for `authorization_pending` and `slow_down` (RFC 8628 §3.5)."""
-        client = self._client
-        secret = {} if client.secret is None else {"client_secret": client.secret}
-        body = DeviceClient(client.client_id).prepare_request_body(
-            authorization.device_code, include_client_id=True, **secret
-        )
-        return self._token(body)
+        return self._token(self._body(_DEVICE_GRANT, device_code=authorization.device_code))
 
     def _body(self, grant_type: str, **parameters: Any) -> str:
         client = self._client

@@ -43,14 +43,6 @@ class OAuthClient:
         return self.flow in KEPT_TOKEN_FLOWS
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceAccountKey:
-    """The key that a service account signs its requests with (RFC 7523)."""
-
-    email: str
-    private_key: str = field(repr=False)
-
-
 def oauth_client(config: Config) -> OAuthClient:
     """That of a configuration with `mailbox.oauth.provider`."""
     oauth, mailbox = config.mailbox.oauth, config.mailbox
@@ -69,12 +61,15 @@ def oauth_client(config: Config) -> OAuthClient:
     )
 
 
-def read_service_account_key(file: Path) -> ServiceAccountKey:
-    """Raises ToolError `mail_auth` for a file that others may read, or that is no such key."""
+def read_service_account_key(file: Path) -> tuple[str, str]:
+    """The address of a service account, and the private key that it signs its requests with (RFC 7523).
+
+    Raises ToolError `mail_auth` for a file that others may read, or that is no such key.
+    """
     try:
         match json.loads(read_private_text(file, _MAX_KEY_BYTES, follow_links=True)):
             case {"client_email": str(email), "private_key": str(private_key)}:
-                return ServiceAccountKey(email, private_key)
+                return email, private_key
     except InputFileError as error:
         raise ToolError("mail_auth", f"mailbox.oauth.key_file {file}: {error.message}") from None
     except (ValueError, RecursionError):
