@@ -15,7 +15,7 @@ from guarantee_email_agent.agent.status import current_outages
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.ledger.interventions import short_owner
 from guarantee_email_agent.ledger.ledger_reader import LedgerReader, LedgerRow
-from guarantee_email_agent.services.ports import OUTCOMES
+from guarantee_email_agent.services.ports import OUTCOMES, PARKED
 from guarantee_email_agent.utils.clock import LocalTime, SystemClock
 from guarantee_email_agent.utils.errors import IntegrationError, ProcessingError
 from guarantee_email_agent.utils.terminal import Terminal, pluralize
@@ -82,7 +82,7 @@ def summary_lines(reader: LedgerReader, begin: float, end: float, clock: LocalTi
     for outcome in OUTCOMES:
         group = [count for count in counts if count.outcome == outcome]
         yield f"{outcome.replace('_', ' ').capitalize()}: {sum(count.mails for count in group)}"
-        if outcome in ("handed_over", "quarantined", "unknown"):
+        if outcome in PARKED:
             yield from (f"    {count.reason or 'no reason'}: {count.mails}" for count in group)
     costs = [row.cost_usd for row in rows if row.worked_s is not None]
     paid, unknown = sum(filter(None, costs)), costs.count(None)

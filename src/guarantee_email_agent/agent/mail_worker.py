@@ -37,7 +37,7 @@ from guarantee_email_agent.ledger.ledger import Claim, LeaseLostError, Ledger, O
 from guarantee_email_agent.ledger.mail_state import Busy, Done, Free, InboxState, Waiting
 from guarantee_email_agent.ledger.tables import RELEASED
 from guarantee_email_agent.llm.usage import MeteredModel
-from guarantee_email_agent.services.ports import DraftState, InboxEntry, Mailbox, MailMark, SentState
+from guarantee_email_agent.services.ports import PARKED, DraftState, InboxEntry, Mailbox, MailMark, SentState
 from guarantee_email_agent.utils.clock import counted_waits
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError, LLMError, ProcessingError
 from guarantee_email_agent.utils.logging import add_log_fields, log_fields
@@ -282,7 +282,7 @@ class MailWorker:
         if isinstance(state, Waiting):
             return WorkResult("waiting", state.retry_in_s)
         # The agent died before it could set the mark, or the mail came twice, or staff removed the mark.
-        if state.marked and state.outcome in ("handed_over", "quarantined", "unknown"):
+        if state.marked and state.outcome in PARKED:
             # Times alone do not tell: an agent may stand still for long after it listed the mail, and clocks go back.
             if not await self.mailbox.is_waiting(entry.id, self.settings.skip_seen):
                 return WorkResult(state.outcome)

@@ -14,7 +14,7 @@ from guarantee_email_agent.ledger.comparisons import ComparisonCount
 from guarantee_email_agent.ledger.interventions import short_owner
 from guarantee_email_agent.ledger.ledger_reader import LedgerCount, LedgerReader, LedgerRow
 from guarantee_email_agent.ledger.mail_state import left_s
-from guarantee_email_agent.services.ports import Comparison
+from guarantee_email_agent.services.ports import PARKED, Comparison
 from guarantee_email_agent.utils.clock import LocalTime
 from guarantee_email_agent.utils.terminal import Terminal, pluralize
 from guarantee_email_agent.utils.text import duration, printable
@@ -183,7 +183,7 @@ def _summed_up(counts: Sequence[LedgerCount]) -> str:
 
 def _counted(outcome: str, group: Sequence[LedgerCount]) -> str:
     text = f"{outcome.replace('_', ' ')} {sum(count.mails for count in group)}"
-    if outcome not in ("handed_over", "quarantined", "unknown"):
+    if outcome not in PARKED:
         return text
     reasons = (f"{count.reason or 'no reason'} {count.mails}" for count in group)
     return f"{text} ({', '.join(reasons)})"

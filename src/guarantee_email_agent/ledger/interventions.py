@@ -24,6 +24,7 @@ from guarantee_email_agent.ledger.tables import (
     AnyRow,
     mails,
 )
+from guarantee_email_agent.services.ports import PARKED
 from guarantee_email_agent.utils.errors import AgentError
 
 SHORT_KEY: Final = 12
@@ -31,8 +32,6 @@ SHORT_KEY: Final = 12
 
 BY_HAND: Final = "by_hand"
 """The reason of a mail that a person took over."""
-
-PARKED: Final = frozenset({"handed_over", "quarantined", "unknown"})
 
 _STAGE_OF_RELEASED: Final = case(
     # A reply that may have left is looked for by the next claim; an intent to open a ticket is simply repeated.

@@ -38,7 +38,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
 from guarantee_email_agent.ledger.database import SQLITE_CLOCK_FUNCTION, LedgerError
-from guarantee_email_agent.services.ports import Outcome
+from guarantee_email_agent.services.ports import PARKED, Outcome
 
 Stage: TypeAlias = Literal["claimed", "ticketing", "ticketed", "sending", "sent"]
 """How far the side effects of a mail may have got: written before one (`ticketing`, `sending`) and after it
@@ -291,7 +291,7 @@ REOPEN: Final = (  # listed_at, at_fence
         )
         .scalar_subquery(),
         mails.c.fence == bindparam("at_fence"),
-        mails.c.outcome.in_(("handed_over", "quarantined", "unknown")),
+        mails.c.outcome.in_(PARKED),
     )
     # A mail that was unknown and then handed over by hand may have been answered: its proof is looked for once more.
     .values(

@@ -20,6 +20,9 @@ Outcome = MailMark | Literal["observed"]
 
 OUTCOMES: Final[tuple[Outcome, ...]] = (*get_args(MailMark), "observed")
 
+PARKED: Final[tuple[Outcome, ...]] = ("handed_over", "quarantined", "unknown")
+"""The outcomes of mails that wait for a person, who may give them back."""
+
 SentState = Literal["sent", "not_sent", "unknown"]
 """What can be proved about a reply; `unknown` where the mailbox keeps no proof."""
 

@@ -44,10 +44,6 @@ class ServerLaunch:
     url: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    def __post_init__(self) -> None:
-        if (self.command is None) == (self.url is None):
-            raise ValueError("a server is reached by a command or by a URL")
-
     @property
     def other_remedy(self) -> str:
         """What else may be done about a wrong server: for each of the three services there is a built-in one."""
