@@ -91,7 +91,7 @@ def summary_lines(reader: LedgerReader, begin: float, end: float, clock: LocalTi
     yield f"Language model: {f'{amount(paid)} USD' if paid or unknown else 'no cost'}{without}"
     now, open_counts = reader.now(), reader.counts()
     outages = [(agent, outage) for agent in reader.agents() for outage in current_outages(agent, now)]
-    yield f"Down now: {'nothing' if not outages else ''}".rstrip()
+    yield "Down now:" if outages else "Down now: nothing"
     yield from (
         f"    {outage.service} since {clock.text(outage.since)} ({outage.code}; {short_owner(agent.owner)})"
         for agent, outage in outages

@@ -155,8 +155,9 @@ class LedgerReader:
 
     def find(self, prefix: str) -> LedgerRow:
         """The one mail whose key begins so. Raises NoSuchMailError for none and for several."""
-        statement = select(*_COLUMNS).where(*_begins_with(prefix)).order_by(mails.c.mail_key).limit(2)
-        found = [LedgerRow(*row) for row in self._rows(statement)]
+        # By the index: `g` comes behind every hexadecimal digit.
+        beginning_so = select(*_COLUMNS).where(mails.c.mail_key >= prefix, mails.c.mail_key < f"{prefix}g")
+        found = [LedgerRow(*row) for row in self._rows(beginning_so.order_by(mails.c.mail_key).limit(2))]
         if not found:
             raise NoSuchMailError(f"The ledger has no mail {prefix}. 'log' and 'status' list them", "ledger_no_mail")
         if len(found) > 1:
@@ -194,11 +195,6 @@ class LedgerReader:
 
 def _changed_in(since: float, until: float | None) -> list[ColumnElement[bool]]:
     return [mails.c.changed_at >= since, *([] if until is None else [mails.c.changed_at < until])]
-
-
-def _begins_with(prefix: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    """By the index: `g` comes behind every hexadecimal digit."""
-    return mails.c.mail_key >= prefix, mails.c.mail_key < f"{prefix}g"
 
 
 def _missing(name: str) -> ConfigurationError:
