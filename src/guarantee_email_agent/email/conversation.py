@@ -107,7 +107,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _without_numbers(text: str) -> str:
-    return " ".join(word for word in _plain(text).lstrip("> ").split(" ") if not _DIGIT.search(word))
+    return " ".join([word for word in _plain(text).lstrip("> ").split(" ") if not _DIGIT.search(word)])
 
 
 def _plain(text: str) -> str:

@@ -32,7 +32,9 @@ _SENTENCE_BREAK: Final = re.compile(r"(?<=[.!?])\s+")
 PUNCTUATION: Final = ".,:;!?\"'()"
 _MAX_REPLY_CHARS: Final = 4_000
 _DIGIT: Final = re.compile(r"\d")
-_NUMBER_PARTS: Final = re.compile(r"([0-9]+)|([a-z]+)|[!-/:-@\[-`{-~]+")
+_SIGNS: Final = re.compile(r"[!-/:-@\[-`{-~]+")
+_DIGITS: Final = re.compile(r"[0-9]+")
+_SMALL_LETTERS: Final = re.compile(r"[a-z]+")
 _WORDS: Final = re.compile(r"\w+")
 _IGNORED_HEADERS: Final = frozenset({"date", "message-id", "received"})
 _MAX_NAME_WORDS: Final = 3
@@ -230,8 +232,7 @@ def _fold(text: str, names: Iterable[str] = ()) -> str:
 
 def _fold_number(word: str) -> str:
     """`SN12345`, `HX-77-20391` and `tv.4` alike; signs that are not ASCII are a matter of their own."""
-    folded = _NUMBER_PARTS.sub(lambda part: "0" if part[1] else "a" if part[2] else "", word)
-    return re.sub("0+", "0", folded)
+    return _DIGITS.sub("0", _SIGNS.sub("", _SMALL_LETTERS.sub("a", word)))
 
 
 def _without_signature(body: str) -> str:
