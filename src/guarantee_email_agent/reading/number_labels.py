@@ -243,11 +243,12 @@ class LabelReader:
 
     def completed(self, number: NumberToken) -> NumberToken:
         """The number with the letters before a blank that may belong to it, and with all its groups."""
-        number = self._text.extend((self._prefixed(number.first - 1) if number.first else None) or number)
+        prefixed = self._prefixed(number.first - 1) if number.first else None
+        number = self._text.extend(prefixed or number)
         before = self._number_of.get(number.first - 1)
-        # The 1940 of "1940 2218-4" may be a year, or a group.
-        is_group = before is not None and before.text.isdigit() and number.text[0].isdigit()
-        is_cut = is_group and self._words.gaps[number.first] == " "
+        # The 1940 of "1940 2218-4" may be a year, or a group, and so may that of "1940 Z 2218".
+        is_group = before is not None and before.text.isdigit() and (prefixed or number.text[0].isdigit())
+        is_cut = bool(is_group) and self._words.gaps[number.first] == " "
         is_cut = is_cut or self._is_joined_before(number) or self._follows_capital_link(number)
         return number._replace(is_whole=False) if is_cut else number
 

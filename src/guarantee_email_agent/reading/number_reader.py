@@ -12,7 +12,7 @@ from typing import Final
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.look_up import NumberFormat
 from guarantee_email_agent.instructions.phrases import PhraseMatcher, TokenizedText, fold, parse_phrase, tokenize
-from guarantee_email_agent.reading.number_clusters import Cluster, find_clusters
+from guarantee_email_agent.reading.number_clusters import find_parted_numbers
 from guarantee_email_agent.reading.number_corrections import CorrectionReader
 from guarantee_email_agent.reading.number_labels import (
     A_PHONE_NUMBER,
@@ -296,7 +296,7 @@ class NumberReader:
             if label.claim == claim:
                 for number in self._numbers_of(label):
                     if claim == "own" or not self._is_known_otherwise(number):
-                        self._found[number.first] = number if number.is_usable else self._whole_of(number)
+                        self._found[number.first] = number
 
     def _denies_number(self) -> bool:
         """Whether there is none, so that what else stands on the device is something else."""
@@ -360,12 +360,9 @@ class NumberReader:
         shapes = {shape(number.text) for number in self._found.values() if is_distinctive(number.text)}
         for number in self._numbers:
             is_free = number.is_usable and number.first not in self._reasons
-            if is_free and is_distinctive(number.text) and shape(number.text) in shapes:
-                self._found.setdefault(number.first, number)
-        parted = self._clusters() if len(self._numbers) > len(self._found) else ()
-        for each in parted:  # "he says HK 330918, I say HK 330913"
-            if each.is_one and shape(each.text) in shapes:
-                self._found.setdefault(each.first, NumberToken(*each[:3]))
+            whole = number if is_distinctive(number.text) or not is_free else self._label_reader.completed(number)
+            if is_free and is_distinctive(whole.text) and shape(whole.text) in shapes:
+                self._found.setdefault(whole.first, whole)
 
     def _is_back_reference(self, label: Label) -> bool:
         """Whether the label speaks of what was said before: "that is the serial number", not "that serial number"."""
@@ -388,51 +385,28 @@ class NumberReader:
                 referred_to.append(number)
         return referred_to
 
-    def _clusters(self) -> list[Cluster]:
-        """What stands together as one number each, and is nothing else's."""
-        labels = {index for label in self._labels.values() for index in range(label.first, label.end)}
-        taken = labels | self._label_reader.number_words | self._contact_words(self._numbers[0])
-        number_of = self._text.number_of.items()
-        claimed = {index for index, number in number_of if number.first in self._reasons or not number.is_plain}
-        return [
-            each
-            for each in find_clusters(self._words, self._lexicon, taken)
-            if claimed.isdisjoint(range(each.first, each.end)) and not self._lexicon.never.fullmatch(each.text)
-        ]
-
-    def _whole_of(self, number: NumberToken) -> NumberToken:
-        """A number with all that its writer parted, where that is sure: SM5/310/0044 of "SM5 / 310 / 0044"."""
-        clusters = (each for each in self._clusters() if each.first == number.first and each.is_one)
-        whole = next((NumberToken(*each[:3]) for each in clusters), None)
-        is_sure = whole is not None and not self._signs().touch(whole.first, whole.end)
-        return whole if whole and is_sure and self._may_be_labelled(whole) else number
-
-    def _signs(self) -> UnreadableSigns:
-        return UnreadableSigns(self._words, self._lexicon, find_labels(self._words, self._lexicon))
-
-    def _whole_answer(self, clusters: Sequence[Cluster]) -> NumberToken | None:
-        """The number that is the only one in the text, however its writer parted it."""
-        if len({number_key(each.text) for each in clusters}) != 1 or not clusters[0].is_one:
-            return None
-        number = self._corrected({each.first: each for each in [NumberToken(*clusters[0][:3])]}).get(clusters[0].first)
-        if number is None or self._unknown(self._words_touching(number)) or not self._may_be_answer(number):
-            return None
-        if self._is_announced_otherwise(number) or self._signs().touch(number.first, number.end):
-            return None
-        is_alone = self._is_alone(number)
-        most = MOST_BESIDE_DISTINCTIVE if is_distinctive(number.text) else MOST_OF_ANSWER
-        is_known = is_alone or self._says_little_else([number], most)
-        start = self._start_of_announcement(number) if is_alone else 0
-        return number if is_known and not self._is_doubted([number], start) else None
-
     def _answer(self) -> dict[int, NumberToken]:
         """The numbers that are essentially all that the text says, or fill a line of it; hardly ever more than one."""
-        clusters = self._clusters()
-        if number := self._whole_answer(clusters):
-            return {number.first: number}
-        given = self._given()
-        parts = {each.first for each in given.values() for whole in clusters if _is_part(each, whole)}
-        return {first: number._replace(is_whole=first not in parts) for first, number in given.items()}
+        labels = {index for label in self._labels.values() for index in range(label.first, label.end)}
+        taken = labels | self._label_reader.number_words | self._contact_words(self._numbers[0])
+        parted = list(find_parted_numbers(self._words, self._lexicon, taken))
+        if len(parted) == 1 and self._is_whole_answer(parted[0]):
+            return {parted[0].first: parted[0]}
+        return self._given()
+
+    def _is_whole_answer(self, number: NumberToken) -> bool:
+        """Whether a number of groups that letters part is the only one in the text."""
+        inside = range(number.first, number.end)
+        tokens = [each for each in self._numbers if each.first in inside]
+        others = [each for each in self._numbers if each.first not in inside and self._may_be_answer(each)]
+        if others or any(each.first in self._reasons or not each.is_plain for each in tokens):
+            return False
+        if self._unknown(self._words_touching(number)) or not self._may_be_answer(number):
+            return False
+        labels = find_labels(self._words, self._lexicon)
+        is_read = not UnreadableSigns(self._words, self._lexicon, labels).touch(number.first, number.end)
+        is_doubted = self._is_announced_otherwise(number) or self._is_doubted([number], 0)
+        return is_read and not is_doubted and self._says_little_else([number], MOST_BESIDE_DISTINCTIVE)
 
     def _given(self) -> dict[int, NumberToken]:
         contact = self._contact_words(self._numbers[0])
@@ -449,6 +423,9 @@ class NumberReader:
         for number in () if is_alone else free:
             if not given or number.first >= given[-1].end:
                 given.append(self._label_reader.completed(number))
+        claimed = {each.first for each in self._numbers if each.first in self._reasons}
+        if any(not claimed.isdisjoint(range(each.first, each.end)) for each in given):
+            return {}  # "1180 20447 is my order number"
         corrected = self._corrected({number.first: number for number in given})
         given = list(corrected.values())
         if not given or self._is_doubted(given, self._start_of_announcement(given[0]) if is_alone else 0):
@@ -681,11 +658,6 @@ class NumberReader:
                 why = why if number.is_read else UNREADABLE
             dropped.setdefault(words.text_of(number.first, number.end), why)
         return tuple(dropped.items())
-
-
-def _is_part(number: NumberToken, whole: Cluster) -> bool:
-    is_inside = whole.first <= number.first and number.end <= whole.end
-    return is_inside and number_key(number.text) != number_key(whole.text)
 
 
 def _cut_at_slash(number: NumberToken) -> list[NumberToken]:

@@ -401,7 +401,8 @@ def extend_number(
             break
         if following is None:
             is_inside = end + 1 in numbers and words.gaps[end + 1] == " "
-            if not (is_prefix_word(words, end, lexicon) and (is_inside or ends_phrase(words, end + 1))):
+            is_unit = words.folded[end] in lexicon.units
+            if is_unit or not (is_prefix_word(words, end, lexicon) and (is_inside or ends_phrase(words, end + 1))):
                 break
             following = NumberToken(end, end + 1, words.text_of(end, end + 1))
         elif len(following.text) > MAX_PIECE_LENGTH or not (following.is_plain and following.is_read):

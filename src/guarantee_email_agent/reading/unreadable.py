@@ -16,6 +16,7 @@ MAX_FRAGMENT: Final = 3
 MAX_WORDS_TO_DOUBT: Final = 14
 MAX_WORDS_BETWEEN: Final = 5  # of two readings: "or maybe it is a 1"
 MAX_WORDS_TO_LETTER: Final = 4
+MAX_FILLERS: Final = 2
 MAX_HOLE: Final = 40
 MAX_DOUBTS: Final = 100  # no honest mail has more; a hostile one shall not buy more time with them
 
@@ -44,6 +45,8 @@ _JOINTS: Final = frozenset("-/._")
 _LIST_SIGNS: Final = frozenset(",;|")
 MAX_LETTERS_OF_PIECE: Final = 4
 _BESIDE: Final = (" ", ", ")
+_VOWELS: Final = frozenset("aeiouy")  # words by themselves
+_YEAR: Final = re.compile(r"(?:19|20)[0-9]{2}")
 _EMPHASIS: Final = frozenset("*_")
 _PLACEHOLDERS: Final = re.compile(r"[0-9]-?x{2,}|x{2,}-?[0-9]|[0-9]x[0-9]*x[0-9]|[0-9]_+[A-Z0-9]|[0-9]-?X{2,}(?![A-Z])")
 _SIGNS_OF_PLACEHOLDER: Final = frozenset("xX_")
@@ -131,9 +134,9 @@ def _doubts_number(
 
 
 def _goes_on_in_words(words: TokenizedText, end: int, lexicon: Lexicon) -> bool:
-    """Whether a sign or two follow in the sentence that may belong to words[:end]: "KT-77120 and a 9 at the end"."""
+    """Whether a sign or two follow that may belong to words[:end]: "KT-77120 and a 9", "KT-77120 with a 9 on it"."""
     fillers = lexicon.stop_words, lexicon.joiners, lexicon.links
-    for index in range(end, min(end + MAX_WORDS_BETWEEN, len(words.folded))):
+    for index in range(end, min(end + MAX_FILLERS + 1, len(words.folded))):
         if words.starts_sentence[index] or words.starts_line(index):
             return False
         if index > end and _is_reading(words, index):
@@ -141,7 +144,8 @@ def _goes_on_in_words(words: TokenizedText, end: int, lexicon: Lexicon) -> bool:
             if gap == " ":  # the I of "KT-77120 is what I can read" is a word
                 is_word = words.folded[index] in lexicon.stop_words
                 return not is_word and any(words.folded[index + 1] in each for each in fillers)
-            return not gap or gap[0] == "\n" or gap.rstrip("\n") in (", ", ". ", "! ", "; ", ") ", ",", ".", "!")
+            is_last = not gap or gap[0] == "\n" or gap.rstrip("\n") in (", ", ". ", "! ", "; ", ") ", ",", ".", "!")
+            return is_last and words.folded[end] in lexicon.joiners
         if not any(words.folded[index] in each for each in fillers):
             return False
     return False
@@ -150,28 +154,37 @@ def _goes_on_in_words(words: TokenizedText, end: int, lexicon: Lexicon) -> bool:
 def _touches_spoken_sign(
     words: TokenizedText, first: int, end: int, lexicon: Lexicon, label_words: Collection[int]
 ) -> bool:
-    """Whether a sign in words stands beside words[first:end]: "KT dash 77120", "KT-77120 nine", "B as in Bob 77120"."""
+    """Whether a sign in words stands beside words[first:end]: "KT dash 77120", "KT-77120 nine", "B as in Bob 77120".
+
+    One alone may be a name or a month, but for one that ends the phrase behind: another sign has to stand beside it.
+    """
     signs, count = lexicon.spoken_signs, len(words.folded)
+
+    def is_sign(index: int) -> bool:
+        written = words.text_of(index, index + 1)
+        is_piece = written.isupper() and len(written) <= MAX_LETTERS_OF_PIECE and written.isalpha()
+        return is_piece or words.folded[index] in signs or (written.isdigit() and not _YEAR.fullmatch(written))
+
     if first and words.folded[first - 1] in signs and words.gaps[first] in _BESIDE:
-        return True
+        begins = words.gaps[first] == " " and (first == 1 or words.starts_sentence[first - 1])  # "Double 7 120-94"
+        is_beside = first > 1 and words.gaps[first - 1] in _BESIDE and first - 2 not in label_words
+        if begins or (is_beside and is_sign(first - 2)):
+            return True
     if end < count and words.folded[end] in signs and words.gaps[end] in _BESIDE:
-        is_last = end + 1 == count or words.gaps[end + 1] != " "
-        following = "" if is_last else words.folded[end + 1]
-        # "KT-77120-9, two years old", "KT-77120-9, two of them"
-        return following not in lexicon.units and (
-            words.gaps[end] == " " or is_last or following in signs or following[:1].isdigit()
-        )
-    return _follows_spelled_letter(words, first, lexicon, label_words)
+        if end + 1 < count and words.gaps[end + 1] in _BESIDE:
+            return is_sign(end + 1)
+        return words.gaps[end] == " " and (end + 1 == count or words.gaps[end + 1] != " ")
+    return _follows_spelled_letter(words, first, label_words)
 
 
-def _follows_spelled_letter(words: TokenizedText, first: int, lexicon: Lexicon, label_words: Collection[int]) -> bool:
+def _follows_spelled_letter(words: TokenizedText, first: int, label_words: Collection[int]) -> bool:
     """Whether a letter and its word stand right before word `first`: "K for kettle 4040"."""
     for letter in range(max(first - MAX_WORDS_TO_LETTER, 0), first - 2):
         word = words.folded[letter]
-        if len(word) > 1 or word in lexicon.stop_words or letter in label_words:
+        if len(word) > 1 or word in _VOWELS or letter in label_words:
             continue
         gaps = {*words.gaps[letter + 1 : first], words.gaps[first].lstrip(",")}
-        if gaps == {" "} and words.text_of(letter, letter + 1).isupper():
+        if gaps == {" "} and words.text_of(letter, letter + 1).isupper() and words.folded[first - 1].startswith(word):
             return words.text_of(letter + 1, first - 1).islower()
     return False
 
