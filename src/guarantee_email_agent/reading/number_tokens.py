@@ -416,7 +416,8 @@ def extend_number(
     if len(pieces) > 1 and pieces[-1].text.isdigit() and _counts(words, pieces[-1], lexicon):
         pieces.pop()
     if len({piece.text for piece in pieces}) == 1 and (len(pieces) == 1 or len(number.text) >= MIN_LENGTH_ALONE):
-        return pieces[0]._replace(is_whole=not _goes_on_behind(words, number.end, lexicon, numbers))
+        is_cut = _goes_on_behind(words, number.end, lexicon, numbers) or _is_parted(number, words, lexicon, numbers)
+        return pieces[0]._replace(is_whole=not is_cut)
     is_open = (
         _YEAR.fullmatch(pieces[-1].text) is not None
         or (_MODEL.fullmatch(number.text) is not None and len(pieces[1].text) > MAX_GROUP_LENGTH)
@@ -450,6 +451,15 @@ def _goes_on_behind(words: TokenizedText, end: int, lexicon: Lexicon, numbers: M
         return False  # a kiss
     # Some people write the last letter small; a single small one is hardly ever a word.
     return gap == " " and len(word) == 1 and word not in lexicon.joiners and ends_phrase(words, end + 1)
+
+
+def _is_parted(number: NumberToken, words: TokenizedText, lexicon: Lexicon, numbers: Mapping[int, NumberToken]) -> bool:
+    """Whether what may be its model, or its beginning, stands before a slash: "LM36-B / 002915"."""
+    following = numbers.get(number.end)
+    if following is None or number.text.isdigit() or not following.text.isdigit():
+        return False
+    is_number = len(following.text) > MAX_GROUP_LENGTH and not lexicon.never.fullmatch(following.text)
+    return is_number and words.gaps[number.end] in (" / ", " - ", " – ") and following.end not in numbers
 
 
 def _ends_line(words: TokenizedText, index: int) -> bool:
