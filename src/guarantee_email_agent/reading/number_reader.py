@@ -526,8 +526,8 @@ class NumberReader:
         One that has a number of its own says nothing of the next: "Model ER-6 / BT330118".
         """
         first, _ = self._sentence_around(number.first)
-        claimed = [each.first for each in self._numbers if each.first < number.first and each.first in self._reasons]
-        nearest = max(first, max(claimed, default=first - 1) + 1)
+        claimed = (index for index in range(first, number.first) if index in self._reasons)
+        nearest = max(claimed, default=first - 1) + 1
         return any(
             nearest <= label.first < number.first
             and label.claim == "other"
