@@ -233,9 +233,8 @@ class LabelReader:
         before = words.text_of(index - 1, index) if index and words.gaps[index] == " " else ""
         is_cut = len(letters) == len(before) == 1 and before.isupper()  # the T of "T S 9 0 1 K"
         is_cut = is_cut or following.text[0].isalpha()  # the B of "plan B KT-77120-9"
-        is_cut = is_cut or (
-            (not index or words.starts_sentence[index]) and self._is_known(index)
-        )  # the OK of "OK 4471 0815 22"
+        begins = index == 0 or words.starts_sentence[index]
+        is_cut = is_cut or (begins and self._is_known(index))  # the OK of "OK 4471 0815 22"
         return following._replace(first=index, text=letters + following.text, is_read=following.is_read and not is_cut)
 
     def _is_known(self, index: int) -> bool:

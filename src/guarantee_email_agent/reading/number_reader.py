@@ -12,7 +12,6 @@ from typing import Final
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.look_up import NumberFormat
 from guarantee_email_agent.instructions.phrases import PhraseMatcher, TokenizedText, fold, parse_phrase, tokenize
-from guarantee_email_agent.reading.number_clusters import find_parted_numbers
 from guarantee_email_agent.reading.number_corrections import CorrectionReader
 from guarantee_email_agent.reading.number_labels import (
     A_PHONE_NUMBER,
@@ -37,6 +36,7 @@ from guarantee_email_agent.reading.number_tokens import (
     may_be_one_misread,
     shape,
 )
+from guarantee_email_agent.reading.parted_numbers import find_parted_numbers
 from guarantee_email_agent.reading.unreadable import UnreadableSigns
 
 MAX_WORDS_TO_BACK_REFERENCE: Final = 6
