@@ -31,6 +31,8 @@ MAX_PIECE_LENGTH: Final = 12
 MIN_LENGTH_ALONE: Final = 6
 MIN_DIGITS_OF_GROUPS: Final = 5
 MIN_DIGITS_OF_LAST_GROUP: Final = 3
+MIN_DIGITS_OF_NUMBER: Final = 4
+"""Of one with letters: with fewer, it may be a model's name."""
 MIN_LENGTH_OF_ALIKE: Final = 4
 MIN_DISTINCTIVE_LENGTH: Final = 5
 MAX_WORDS_OF_FORMAT: Final = 5
@@ -61,6 +63,8 @@ _BLANK: Final = re.compile(r"\s")
 _ASIDE: Final = re.compile(r"[ \t]{1,9}(?:[(\[]|[-–—][ \t]{1,9})")
 _CENTS: Final = re.compile(r",[0-9]|[,.] ?[-–—]")
 
+_WIDE_JOINTS: Final = (" / ", " - ", " – ")
+_LIST_JOINTS: Final = (", ", "; ", " | ", "|")
 _SPACED_JOINTS: Final = (" / ", " - ", " . ", "/ ", " /", " -")
 
 
@@ -454,12 +458,14 @@ def _goes_on_behind(words: TokenizedText, end: int, lexicon: Lexicon, numbers: M
 
 
 def _is_parted(number: NumberToken, words: TokenizedText, lexicon: Lexicon, numbers: Mapping[int, NumberToken]) -> bool:
-    """Whether what may be its model, or its beginning, stands before a slash: "LM36-B / 002915"."""
+    """Whether what may be its model, or its beginning, stands before it: "LM36-B / 002915", "LM36-B, 002915"."""
     following = numbers.get(number.end)
     if following is None or number.text.isdigit() or not following.text.isdigit():
         return False
     is_number = len(following.text) > MAX_GROUP_LENGTH and not lexicon.never.fullmatch(following.text)
-    return is_number and words.gaps[number.end] in (" / ", " - ", " – ") and following.end not in numbers
+    is_model = len(_DIGIT.findall(number.text)) < MIN_DIGITS_OF_NUMBER
+    is_joined = words.gaps[number.end] in ((*_LIST_JOINTS, *_WIDE_JOINTS) if is_model else _WIDE_JOINTS)
+    return is_number and is_joined and following.end not in numbers
 
 
 def _ends_line(words: TokenizedText, index: int) -> bool:

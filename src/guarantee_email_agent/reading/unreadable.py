@@ -134,12 +134,13 @@ def _doubts_number(
 
 
 def _goes_on_in_words(words: TokenizedText, end: int, lexicon: Lexicon) -> bool:
-    """Whether a sign or two follow that may belong to words[:end]: "KT-77120 and a 9", "KT-77120 with a 9 on it"."""
+    """Whether a sign or two follow that may belong to words[:end]: "KT-77120 and a nine", "KT-77120 with a 9 on it"."""
     fillers = lexicon.stop_words, lexicon.joiners, lexicon.links
     for index in range(end, min(end + MAX_FILLERS + 1, len(words.folded))):
         if words.starts_sentence[index] or words.starts_line(index):
             return False
-        if index > end and _is_reading(words, index):
+        is_spoken = words.folded[index] in lexicon.spoken_signs and words.folded[end] in lexicon.joiners
+        if index > end and (is_spoken or _is_reading(words, index)):
             gap = "".join(words.gaps[index + 1 : index + 2])
             if gap == " ":  # the I of "KT-77120 is what I can read" is a word
                 is_word = words.folded[index] in lexicon.stop_words
