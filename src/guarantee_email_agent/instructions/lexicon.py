@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, compress, count
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
@@ -144,11 +144,9 @@ class Lexicon:
 
     def denials_in(self, words: TokenizedText) -> set[int]:
         """The words that say no, as the t of "can't" does."""
-        return {
-            index
-            for index, word in enumerate(words.folded)
-            if word in self.denials or (word == "t" and words.gaps[index] in _APOSTROPHES)
-        }
+        found = set(compress(count(), map(self.denials.__contains__, words.folded)))
+        letters = compress(count(), map("t".__eq__, words.folded))
+        return found.union(index for index in letters if words.gaps[index] in _APOSTROPHES)
 
 
 LexiconSource = Callable[[], Lexicon]

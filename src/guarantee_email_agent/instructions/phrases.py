@@ -8,11 +8,11 @@ so that `serial no` finds `Serial-No.`; any other sign (the slash of `s/n`) must
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import accumulate
-from operator import itemgetter
+from itertools import accumulate, compress, count, repeat
+from operator import contains, itemgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 Payload = TypeVar("Payload")
@@ -29,6 +29,7 @@ _MIN_ENDING = 4
 _MAX_GAP = 4
 _MIN_WRAPPED = 50  # letters; mail programs break lines at 60 to 78
 _MAX_CACHED_WORDS = 20_000
+_MAX_CACHED_PAIRS = 500  # of one word
 _LETTERS_WITHOUT_DECOMPOSITION = {"ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe", "ı": "i"}
 
 
@@ -64,7 +65,7 @@ class TokenizedText:
     ends: Sequence[int]
     gaps: Sequence[str]
     starts_sentence: Sequence[bool]
-    separators: Sequence[str | None]
+    separators: tuple[str | None, ...]
     """What tells one gap from another within a phrase, None for one that no phrase goes across."""
     meanings: dict[MeaningMatcher, _Meanings] = field(default_factory=dict, init=False, repr=False)
 
@@ -72,6 +73,10 @@ class TokenizedText:
         """Whether word `index` begins a line that somebody began: a mail program breaks only what is long."""
         break_at = self.text.rfind("\n", self.ends[index - 1] if index else 0, self.starts[index])
         return break_at >= 0 and break_at - self.text.rfind("\n", 0, break_at) <= _MIN_WRAPPED
+
+    def line_starts(self) -> Iterator[int]:
+        """The words before which a line ends."""
+        return compress(count(), map(contains, self.gaps, repeat("\n")))
 
     def text_of(self, first: int, end: int) -> str:
         """words[first:end] as they stand in the text."""
@@ -89,8 +94,7 @@ def tokenize(text: str) -> TokenizedText:
     places = list(accumulate(map(len, pieces)))
     starts, ends, gaps = places[:-1:2], places[1::2], pieces[:-1:2]
     folded = list(map(str.casefold if text.isascii() else fold, pieces[1::2]))
-    starts_sentence = [gap != " " and _ends_sentence(gap) for gap in gaps]
-    separators = ["" if gap == " " else _separator_in(gap) for gap in gaps]
+    starts_sentence, separators = list(map(_ends_sentence, gaps)), tuple(map(_separator_in, gaps))
     return TokenizedText(text, folded, starts, ends, gaps, starts_sentence, separators)
 
 
@@ -120,15 +124,39 @@ Phrase = PhrasePattern[Payload] | tuple[str, Payload]
 """One to look for, or a plain one as `read_phrase` leaves it: folded, with what it stands for."""
 
 
-class _Candidates(NamedTuple, Generic[Payload]):
-    """Phrases that begin with one word: those of this word alone, and the others by their next word.
+class _LongerPhrases(dict[str, Sequence[PhrasePattern[Payload]]]):
+    """Phrases of several words that begin with one word, by the word behind it.
 
-    by_next_word: all that go on with it. by_start: those that go on with any word of this start, where no other does.
+    by_start: those that go on with any word of this start, where no other does.
     """
 
+    def __init__(self, phrases: Sequence[PhrasePattern[Payload]]) -> None:
+        self._by_start: dict[str, list[PhrasePattern[Payload]]] = {}
+        for phrase in phrases:
+            following, is_prefix = phrase.words[1]
+            if is_prefix:
+                self._by_start.setdefault(following[:_NEXT_KEY_LENGTH], []).append(phrase)
+            elif following not in self:
+                self[following] = [each for each in phrases if _is_next(each, following)]
+
+    def __missing__(self, following: str) -> Sequence[PhrasePattern[Payload]]:
+        phrases = self._by_start.get(following[:_NEXT_KEY_LENGTH], ())
+        fitting = [each for each in phrases if _is_next(each, following)] if phrases else ()
+        if len(self) < _MAX_CACHED_PAIRS:
+            self[following] = fitting
+        return fitting
+
+
+def _is_next(phrase: PhrasePattern[Payload], word: str) -> bool:
+    text, is_prefix = phrase.words[1]
+    return word == text or (is_prefix and word.startswith(text))
+
+
+class _Candidates(NamedTuple, Generic[Payload]):
+    """Phrases that begin with one word, longest first: those of this word alone, and the others."""
+
     single: Sequence[PhrasePattern[Payload]]
-    by_next_word: Mapping[str, Sequence[PhrasePattern[Payload]]]
-    by_start: Mapping[str, Sequence[PhrasePattern[Payload]]]
+    longer: _LongerPhrases[Payload] | None
     is_known: bool = False
     """For a MeaningMatcher, whether the word alone is."""
 
@@ -160,17 +188,31 @@ class PhraseMatcher(dict[str, _Candidates[Payload] | None], Generic[Payload]):
         """
         return [
             PhraseMatch(first, first + len(phrase.words), phrase.payload)
-            for first, candidates in enumerate(map(self.__getitem__, words.folded))
-            if candidates is not None
-            for phrase in _fitting(candidates, words, first)[: None if shorter else 1]
+            for first, _, phrases in self._beginning(words)
+            for phrase in (phrases if shorter else phrases[:1])
         ]
+
+    def _beginning(
+        self, words: TokenizedText
+    ) -> Iterator[tuple[int, _Candidates[Payload], Sequence[PhrasePattern[Payload]]]]:
+        """Each word that a phrase may begin with, and those that do, longest first."""
+        found = list(map(self.__getitem__, words.folded))
+        following = (*words.folded[1:], "")
+        for first in compress(count(), found):
+            candidates = found[first]
+            assert candidates is not None
+            phrases, longer, _ = candidates
+            fitting = longer[following[first]] if longer is not None else ()
+            if fitting:
+                phrases = [*[phrase for phrase in fitting if _rest_matches(phrase, words, first)], *phrases]
+            yield first, candidates, phrases
 
     def __missing__(self, word: str) -> _Candidates[Payload] | None:
         """The phrases that may begin with `word`, longest first; kept, since mails share most of their words."""
         key, endings = word[:_KEY_LENGTH], self._by_ending.get(word[-_MIN_ENDING:], ())
         if len(self) >= _MAX_CACHED_WORDS:
             self.clear()
-        phrases = list[PhrasePattern[Payload]]()
+        phrases: list[PhrasePattern[Payload]] = []
         if of_key := self._by_key.get(key):
             # A plain phrase is cut when a text holds a word of its key for the first time.
             of_key[:] = cut = [each if isinstance(each, PhrasePattern) else _cut(*each) for each in of_key]
@@ -185,18 +227,8 @@ class PhraseMatcher(dict[str, _Candidates[Payload] | None], Generic[Payload]):
         if len(phrases) > 1:
             phrases.sort(key=_length, reverse=True)
         longer = [phrase for phrase in phrases if len(phrase.words) > 1]
-        by_next_word, by_start = dict[str, list[PhrasePattern[Payload]]](), dict[str, list[PhrasePattern[Payload]]]()
-        for phrase in longer:
-            following, is_prefix = phrase.words[1]
-            if is_prefix:
-                by_start.setdefault(following[:_NEXT_KEY_LENGTH], []).append(phrase)
-            elif following not in by_next_word:
-                by_next_word[following] = [
-                    each
-                    for each in longer
-                    if following == each.words[1][0] or (each.words[1][1] and following.startswith(each.words[1][0]))
-                ]
-        self[word] = candidates = _Candidates(phrases[len(longer) :], by_next_word, by_start) if phrases else None
+        single = phrases[len(longer) :]
+        self[word] = candidates = _Candidates(single, _LongerPhrases(longer) if longer else None) if phrases else None
         return candidates
 
 
@@ -241,13 +273,12 @@ class MeaningMatcher(PhraseMatcher[Meaning]):
 
     def _read(self, words: TokenizedText) -> _Meanings:
         if (meanings := words.meanings.get(self)) is None:
-            by_kind, known, in_phrases = dict[str, list[PhraseMatch[Any]]](), set[int](), set[int]()
-            for first, candidates in enumerate(map(self.__getitem__, words.folded)):
-                if candidates is None:
-                    continue
+            by_kind: dict[str, list[PhraseMatch[Any]]] = {}
+            known, in_phrases = set[int](), set[int]()
+            for first, candidates, phrases in self._beginning(words):
                 if candidates.is_known:
                     known.add(first)
-                for phrase in _fitting(candidates, words, first):
+                for phrase in phrases:
                     kind, payload, is_known = phrase.payload
                     end = first + len(phrase.words)
                     if is_known and end > first + 1:
@@ -337,25 +368,13 @@ def _length(phrase: PhrasePattern[Payload]) -> tuple[int, int]:
     return len(phrase.words), sum(map(len, map(itemgetter(0), phrase.words)))
 
 
-def _fitting(candidates: _Candidates[Payload], words: TokenizedText, index: int) -> Sequence[PhrasePattern[Payload]]:
-    """Those that stand at word `index`, longest first."""
-    single, by_next_word, by_start, _ = candidates
-    if (by_next_word or by_start) and index + 1 < len(words.folded):
-        following = words.folded[index + 1]
-        fitting = by_next_word.get(following) or by_start.get(following[:_NEXT_KEY_LENGTH])
-        if fitting and (longer := [phrase for phrase in fitting if _rest_matches(phrase, words, index)]):
-            return [*longer, *single]
-    return single
-
-
-def _rest_matches(phrase: PhrasePattern[Payload], words: TokenizedText, index: int) -> bool:
-    folded, separators = words.folded, words.separators
-    if index + len(phrase.words) > len(folded):
+def _rest_matches(phrase: PhrasePattern[Payload], words: TokenizedText, first: int) -> bool:
+    """Whether a phrase stands at word `first`, as its first two words do."""
+    end = first + len(phrase.words)
+    if words.separators[first + 1 : end] != phrase.separators:
         return False
-    for (text, is_prefix), separator in zip(phrase.words[1:], phrase.separators, strict=True):
-        index += 1
-        word = folded[index]
-        if separators[index] != separator or not (word == text or (is_prefix and word.startswith(text))):
+    for (text, is_prefix), word in zip(phrase.words[2:], words.folded[first + 2 : end], strict=True):
+        if not (word == text or (is_prefix and word.startswith(text))):
             return False
     return True
 

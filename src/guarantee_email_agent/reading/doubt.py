@@ -6,8 +6,9 @@ a sentence that goes on about something else raises doubt, whatever it is about.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import accumulate
+from itertools import compress, count, pairwise
 from typing import Final, NamedTuple
 
 from guarantee_email_agent.instructions.lexicon import FAULT, Lexicon
@@ -97,12 +98,14 @@ def _least_explained(words: TokenizedText, lexicon: Lexicon, *, names_are_capita
     unknown = _unknown_words(words, lexicon, names_are_capital=names_are_capital)
     if not unknown:
         return NO_DOUBT
-    worst, sentence, window = NO_DOUBT, 0, list[int]()
-    starts = zip(words.starts_sentence[1:MAX_WORDS], words.gaps[1:MAX_WORDS], strict=True)
-    sentences = list(accumulate((is_new or "\n" in gap for is_new, gap in starts), initial=1))
+    worst, last_sentence = NO_DOUBT, 0
+    window: list[int] = []
+    # The first word starts the first sentence in any case.
+    starts = sorted({0, *words.line_starts(), *compress(count(), words.starts_sentence)})
     for index in unknown:
-        if sentences[index] != sentence:
-            sentence, window = sentences[index], []
+        sentence = bisect_right(starts, index)
+        if sentence != last_sentence:
+            last_sentence, window = sentence, []
         window = [each for each in window if each > index - WINDOW]
         if words.folded[index] not in {words.folded[each] for each in window}:
             window.append(index)
@@ -113,9 +116,10 @@ def _least_explained(words: TokenizedText, lexicon: Lexicon, *, names_are_capita
 
 def _unknown_words(words: TokenizedText, lexicon: Lexicon, *, names_are_capital: bool) -> list[int]:
     known = lexicon.meanings.known_words(words).union(_words_of_names(words))
-    unknown = list[int]()
-    for index, word in enumerate(words.folded[:MAX_WORDS]):
-        if index in known or len(word) < MIN_LENGTH or not word.isalpha() or word in lexicon.stop_words:
+    unknown: list[int] = []
+    for index in sorted(set(range(min(len(words.folded), MAX_WORDS))).difference(known)):
+        word = words.folded[index]
+        if len(word) < MIN_LENGTH or not word.isalpha() or word in lexicon.stop_words:
             continue
         gap = words.gaps[index]
         starts_sentence = not index or words.starts_sentence[index] or "\n" in gap or ":" in gap
@@ -126,11 +130,6 @@ def _unknown_words(words: TokenizedText, lexicon: Lexicon, *, names_are_capital:
 
 def _words_of_names(words: TokenizedText) -> Iterator[int]:
     """The words of lines, below the first, that are nothing but names: a few words, each with a capital."""
-    line, is_first = list[int](), True
-    for index in range(len(words.folded) + 1):
-        if index == len(words.folded) or "\n" in words.gaps[index]:
-            is_name = not is_first and len(line) <= MAX_WORDS_OF_NAME
-            if is_name and all(words.text_of(each, each + 1)[0].isupper() for each in line):
-                yield from line
-            line, is_first = [], False
-        line.append(index)
+    for first, end in pairwise((*words.line_starts(), len(words.folded))):
+        if end - first <= MAX_WORDS_OF_NAME and all(words.text[start].isupper() for start in words.starts[first:end]):
+            yield from range(first, end)

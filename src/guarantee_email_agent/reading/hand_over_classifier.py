@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import math
 import struct
-from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
+from itertools import accumulate, chain, compress, repeat
+from operator import add
 from pathlib import Path
 from typing import Final, NamedTuple
 from zlib import crc32
@@ -42,18 +44,19 @@ class Resemblance(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """steps, rarities: a small number for each bucket. weight_step: what a step stands for. masses: by rarity."""
+    """steps, rarities: a byte for each bucket. weights, masses: what each value of a byte stands for."""
 
     intercept: float
-    weight_step: float
-    steps: Sequence[int]
-    rarities: Sequence[int]
+    steps: bytes
+    weights: Sequence[float]
+    rarities: bytes
     masses: Sequence[float]
 
 
-def is_plain(word: str) -> bool:
-    """Whether a word counts."""
-    return word.isalpha() and len(word) <= MAX_WORD
+def plain_words(words: TokenizedText) -> list[int]:
+    """Those that count, of letters alone."""
+    of_letters = compress(range(MAX_WORDS), map(str.isalpha, words.folded))
+    return [index for index in of_letters if len(words.folded[index]) <= MAX_WORD]
 
 
 def features_of_word(word: str) -> Iterator[int]:
@@ -72,47 +75,48 @@ def feature_of_pair(first: str, second: str) -> int:
 
 def measure_resemblance(words: TokenizedText, *, is_answer: bool = False) -> Resemblance:
     """How much a text, or one that answers our question, resembles those for a person. Time is linear in its length."""
-    weight = mass = of_sentence = most = 0.0
-    count, sentence, telling, before = 0, 1, 1, ""
-    for index, word in enumerate(words.folded[:MAX_WORDS]):
-        if index and words.starts_sentence[index]:
-            sentence, of_sentence = sentence + 1, 0.0
-        if is_plain(word):
-            found, of_word = _evidence_of_word(word, is_answer)
-            pair, of_pair = _evidence_of_pair(before, word, is_answer) if before else (0.0, 0.0)
-            weight, mass, before = weight + found + pair, mass + of_word + of_pair, word
-            of_sentence += found + pair
-            count += 1
-            if of_sentence > most:
-                telling, most = sentence, of_sentence
-    if count < MIN_WORDS:
+    places = plain_words(words)
+    if len(places) < MIN_WORDS:
         return Resemblance(0, 1)
-    score = _weights(is_answer).intercept + weight / math.sqrt(mass) - SHORTNESS / count
+    plain = [words.folded[index] for index in places]
+    weights, masses = zip(*map(_evidence_of_word, plain, repeat(is_answer)), strict=True)
+    of_pairs, masses_of_pairs = _evidence(list(map(feature_of_pair, plain, plain[1:])), is_answer)
+    weights = tuple(map(add, weights, chain((0.0,), of_pairs)))
+    mass = math.fsum(chain(masses, masses_of_pairs))
+    score = _weights(is_answer).intercept + math.fsum(weights) / math.sqrt(mass) - SHORTNESS / len(plain)
     likelihood = 1 / (1 + math.exp(-score))
-    return Resemblance(round(100 * likelihood), telling)
+    return Resemblance(round(100 * likelihood), _most_telling_sentence(words, places, weights))
+
+
+def _most_telling_sentence(words: TokenizedText, places: Sequence[int], weights: Sequence[float]) -> int:
+    """The one in which the weights of the words at `places` reach the largest sum, from 1."""
+    telling, most, first = 1, 0.0, 0
+    ends = compress(range(1, MAX_WORDS), words.starts_sentence[1:MAX_WORDS])
+    for sentence, end in enumerate(chain(ends, (MAX_WORDS,)), 1):
+        last = bisect_left(places, end)
+        largest = max(accumulate(weights[first:last]), default=0.0)
+        if largest > most:
+            telling, most = sentence, largest
+        first = last
+    return telling
 
 
 @lru_cache(maxsize=20_000)
 def _evidence_of_word(word: str, is_answer: bool) -> tuple[float, float]:
-    return _evidence(features_of_word(word), is_answer)
+    weights, masses = _evidence(list(features_of_word(word)), is_answer)
+    return math.fsum(weights), math.fsum(masses)
 
 
-@lru_cache(maxsize=20_000)
-def _evidence_of_pair(first: str, second: str, is_answer: bool) -> tuple[float, float]:
-    return _evidence((feature_of_pair(first, second),), is_answer)
-
-
-def _evidence(features: Iterable[int], is_answer: bool) -> tuple[float, float]:
-    """The sum of their weights, and of their squared rarities."""
-    _, weight_step, steps, rarities, masses = _weights(is_answer)
-    buckets = tuple(features)
-    mass = math.fsum(map(masses.__getitem__, map(rarities.__getitem__, buckets)))
-    return weight_step * sum(map(steps.__getitem__, buckets)), mass
+def _evidence(buckets: Sequence[int], is_answer: bool) -> tuple[list[float], list[float]]:
+    """Their weights, and their squared rarities."""
+    _, steps, weights, rarities, masses = _weights(is_answer)
+    return [weights[steps[bucket]] for bucket in buckets], [masses[rarities[bucket]] for bucket in buckets]
 
 
 @cache
 def _weights(is_answer: bool) -> Weights:
     content = Path(__file__).with_name(WEIGHTS_FILES[is_answer]).read_bytes()
     intercept, weight_step, rarity_step = HEADER.unpack_from(content)
-    steps, rarities = array("b", content[HEADER.size : HEADER.size + BUCKETS]), content[HEADER.size + BUCKETS :]
-    return Weights(intercept, weight_step, steps, rarities, [(step * rarity_step) ** 2 for step in range(256)])
+    steps, rarities = content[HEADER.size : HEADER.size + BUCKETS], content[HEADER.size + BUCKETS :]
+    weights = [weight_step * step for step in (*range(128), *range(-128, 0))]  # two's complement
+    return Weights(intercept, steps, weights, rarities, [(step * rarity_step) ** 2 for step in range(256)])

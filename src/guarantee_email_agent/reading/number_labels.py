@@ -409,14 +409,14 @@ def find_labels(words: TokenizedText, lexicon: Lexicon) -> list[PhraseMatch[Labe
     So does a bare "no. KT-77120-9", unless it may be the number of something else.
     """
     # "he read it with his phone: 4711-A", not "call me with my phone 4711"
-    digits_follow = {
-        index for index, word in enumerate(words.folded) if _DIGIT.search(word) and ":" not in words.gaps[index]
-    }
-    helped = [match for match in lexicon.other_owners.find(words) if match.payload and match.end not in digits_follow]
-    found, labels = list[PhraseMatch[LabelKind]](), list[PhraseMatch[LabelKind]]()
-    for match in lexicon.labels.find(words)[:MAX_LABELS]:
-        if not any(each.first <= match.first and match.end <= each.end for each in helped):
-            found.append(match)
+    helpers = (match for match in lexicon.other_owners.find(words) if match.payload)
+    helped = [match for match in helpers if not _has_digit(words, match.end) or ":" in words.gaps[match.end]]
+    found = [
+        match
+        for match in lexicon.labels.find(words)[:MAX_LABELS]
+        if not any(each.first <= match.first and match.end <= each.end for each in helped)
+    ]
+    labels: list[PhraseMatch[LabelKind]] = []
     number: PhraseMatch[LabelKind] | None = None
     is_possible = any(match.payload in ("number", "plate") for match in found)
     devices = _words_of_devices(words, lexicon) if is_possible else set[int]()
@@ -453,6 +453,10 @@ def find_labels(words: TokenizedText, lexicon: Lexicon) -> list[PhraseMatch[Labe
         elif end := _end_of_saying_before(words, match.first, labels, lexicon):
             labels.append(PhraseMatch(end - 1, end, "weak"))
     return labels
+
+
+def _has_digit(words: TokenizedText, index: int) -> bool:
+    return index < len(words.folded) and _DIGIT.search(words.folded[index]) is not None
 
 
 def _is_of_label(words: TokenizedText, labels: list[PhraseMatch[LabelKind]], plate: PhraseMatch[LabelKind]) -> bool:

@@ -12,7 +12,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice, pairwise
+from itertools import compress, count, pairwise
+from operator import not_
 from typing import Final, NamedTuple
 from unicodedata import combining
 
@@ -171,9 +172,8 @@ def may_be_one_misread(number: str, other: str) -> bool:
 def _find_spaced(words: TokenizedText, patterns: Sequence[re.Pattern[str]]) -> dict[int, NumberToken]:
     """Numbers of the company's own format that somebody wrote with blanks, by their first words: `kt 77120 9`."""
     found = dict[int, NumberToken]()
-    with_digits = (index for index, word in enumerate(words.folded) if _DIGIT.search(word)) if patterns else ()
     taken = 0
-    for index in islice(with_digits, MAX_WORDS_WITH_DIGITS):
+    for index in _with_digits(words)[:MAX_WORDS_WITH_DIGITS] if patterns else ():
         for first in range(max(index - 1, taken), index + 1):
             for end in range(min(first + MAX_WORDS_OF_FORMAT, len(words.folded)), index, -1):
                 text = words.text_of(first, end)
@@ -187,6 +187,11 @@ def _find_spaced(words: TokenizedText, patterns: Sequence[re.Pattern[str]]) -> d
                     found[first] = NumberToken(first, end, spelling.upper())
                     taken = end
     return found
+
+
+def _with_digits(words: TokenizedText) -> list[int]:
+    others = compress(count(), map(not_, map(str.isalpha, words.folded)))
+    return [index for index in others if _DIGIT.search(words.folded[index])]
 
 
 def _is_within_group(words: TokenizedText, index: int) -> bool:
@@ -221,14 +226,12 @@ class _Runs:
 
     def read(self) -> Iterator[NumberToken]:
         words, position, count = self._words, 0, len(self._words.folded)
-        for index, word in enumerate(words.folded):
-            if index < position or (word.isalpha() and index not in self._spaced):
+        for index in sorted({*_with_digits(words), *self._spaced}):
+            if index < position:
                 continue
             if (spaced := self._spaced.get(index)) is not None:
                 position = spaced.end
                 yield spaced
-                continue
-            if not _DIGIT.search(word):
                 continue
             token = self._token_at(index, position)
             run = [token]
