@@ -58,7 +58,8 @@ async def hand_over_reasons(
     # "See below": what a mere forward says is what it forwards.
     if thread is None and words is None and not any(map(str.isdigit, email.new_text)):
         text = f"{email.subject}\n\n{email.new_text}\n\n{email.quoted_text}"
-    language = read_language(text).code
+    # As the reply's language is chosen: the subject counts where the text does not tell.
+    language = read_language(email.new_text).code or read_language(text).code
     foreign = () if language in (None, *instructions.languages) else (LANGUAGE,)
     # Whom a form means is said by its Reply-To alone, which an unproved one may have made up.
     recipient = reply_recipient(email, policy.trusted_forms)
