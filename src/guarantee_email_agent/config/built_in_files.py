@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from guarantee_email_agent.files.text_file import write_new_file
 from guarantee_email_agent.utils.errors import ConfigurationError
@@ -28,8 +27,7 @@ def built_in_path(name: str) -> Path | None:
     return path if path.exists() and (checkout / "pyproject.toml").is_file() else None
 
 
-@dataclass(frozen=True, slots=True)
-class StarterFolder:
+class StarterFolder(NamedTuple):
     """What became of each file, by its path in the folder: new, as this version has it, or different and kept.
 
     left_out: translations that are not there and were not written, since what they translate is the owner's own text.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -44,8 +43,7 @@ _REASON_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _SENTENCE_END = re.compile(r"[.!?;](?=\s|$)|\n[ \t]*\n")
 
 
-@dataclass(frozen=True, slots=True)
-class HandOverReason:
+class HandOverReason(NamedTuple):
     """Why a mail is left to a person. `name` is what logs and drafts say, `description` what a person reads.
 
     only_in: CONVERSATIONS where it counts only in a mail that answers one of ours, FIRST_MAILS in any other.

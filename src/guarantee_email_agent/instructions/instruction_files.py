@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from guarantee_email_agent.files.problems import Problem, dotted_path, locate_problems, suggestion
 from guarantee_email_agent.files.text_file import FileCache, InputFileError, decode_text, read_bytes
@@ -80,8 +80,7 @@ class _ParsedFile(Generic[_Header, _Body]):
         return f"{self.path}:{self.first_line + line - 1}"
 
 
-@dataclass(frozen=True, slots=True)
-class _ScenarioBody:
+class _ScenarioBody(NamedTuple):
     topics: tuple[Topic, ...]
     templates: tuple[ReplyTemplate, ...]
 

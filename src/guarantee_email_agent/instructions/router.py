@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp, look_up_of
 from guarantee_email_agent.instructions.markup import Element, MarkupError, parse_elements
@@ -22,18 +22,17 @@ UNCLEAR: Final = "unclear"
 NUMBER_COUNTS: tuple[NumberCount, ...] = ("none", "one", "several")
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
+class Situation(NamedTuple):
     """All that routing depends on. `numbers` count where a look-up serves the topic; `status` is known for just one.
 
     `withheld`: the sender may not be told what the service says.
     """
 
     automatic: bool = False
-    hand_over: bool = field(default=False, kw_only=True)
     topic: str | None = None
     numbers: NumberCount | None = None
     status: str | None = None
+    hand_over: bool = False
 
     @property
     def warranty_status(self) -> str | None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.instructions.file_checks import language_problems
@@ -24,8 +25,7 @@ from guarantee_email_agent.instructions.template import ReplyTemplate
 from guarantee_email_agent.utils.errors import InstructionError
 
 
-@dataclass(frozen=True, slots=True)
-class Replies:
+class Replies(NamedTuple):
     """The `<reply>` elements of one file; line numbers of a template count from `first_line`."""
 
     path: str

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress, pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.look_up import NumberFormat
@@ -74,8 +73,7 @@ _SAYS_SOMETHING: Final = re.compile(
 UNREADABLE: Final = "could not be read in full"
 
 
-@dataclass(frozen=True, slots=True)
-class NumberReading:
+class NumberReading(NamedTuple):
     """What a mail gives. `numbers` are distinct, upper case, in order of appearance; only they may be looked up.
 
     unreadable: a number stands where ours should, and not all of it was read. unconfirmed: numbers that might be

@@ -10,7 +10,6 @@ below the signature never count.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 from typing import Final, NamedTuple
@@ -73,7 +72,7 @@ def read_numbers(tiers: Tiers, number_format: NumberFormat, lexicon: Lexicon, *,
         found = quoted.read(asked=False)
         if tiers.quotes_others:
             unconfirmed = tuple(dict.fromkeys((*reading.unconfirmed, *found.numbers)))
-            reading = replace(reading, unconfirmed=unconfirmed)
+            reading = reading._replace(unconfirmed=unconfirmed)
             return _with_dropped(reading, tiers, "stands in what somebody else wrote")
         if found.numbers or found.unreadable:
             return NumberReading(
@@ -94,4 +93,4 @@ def _with_dropped(reading: NumberReading, tiers: Tiers, reason: str) -> NumberRe
         word.strip(".,;:()") for text in (tiers.quoted, tiers.signature) for word in text.split() if _DIGIT.search(word)
     )
     dropped = (*reading.dropped, *((word, reason) for word in islice(behind, MAX_DROPPED)))
-    return replace(reading, dropped=dropped)
+    return reading._replace(dropped=dropped)
