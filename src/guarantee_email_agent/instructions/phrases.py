@@ -29,7 +29,6 @@ _MIN_ENDING = 4
 _MAX_GAP = 4
 _MIN_WRAPPED = 50  # letters; mail programs break lines at 60 to 78
 _MAX_CACHED_WORDS = 20_000
-_MAX_CACHED_PAIRS = 500  # of one word
 _LETTERS_WITHOUT_DECOMPOSITION = {"ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe", "ı": "i"}
 
 
@@ -124,39 +123,15 @@ Phrase = PhrasePattern[Payload] | tuple[str, Payload]
 """One to look for, or a plain one as `read_phrase` leaves it: folded, with what it stands for."""
 
 
-class _LongerPhrases(dict[str, Sequence[PhrasePattern[Payload]]]):
-    """Phrases of several words that begin with one word, by the word behind it.
+class _Candidates(NamedTuple, Generic[Payload]):
+    """Phrases that begin with one word, longest first: those of this word alone, and the others by their next word.
 
-    by_start: those that go on with any word of this start, where no other does.
+    by_next_word: all that go on with it. by_start: those that go on with any word of this start, where no other does.
     """
 
-    def __init__(self, phrases: Sequence[PhrasePattern[Payload]]) -> None:
-        self._by_start: dict[str, list[PhrasePattern[Payload]]] = {}
-        for phrase in phrases:
-            following, is_prefix = phrase.words[1]
-            if is_prefix:
-                self._by_start.setdefault(following[:_NEXT_KEY_LENGTH], []).append(phrase)
-            elif following not in self:
-                self[following] = [each for each in phrases if _is_next(each, following)]
-
-    def __missing__(self, following: str) -> Sequence[PhrasePattern[Payload]]:
-        phrases = self._by_start.get(following[:_NEXT_KEY_LENGTH], ())
-        fitting = [each for each in phrases if _is_next(each, following)] if phrases else ()
-        if len(self) < _MAX_CACHED_PAIRS:
-            self[following] = fitting
-        return fitting
-
-
-def _is_next(phrase: PhrasePattern[Payload], word: str) -> bool:
-    text, is_prefix = phrase.words[1]
-    return word == text or (is_prefix and word.startswith(text))
-
-
-class _Candidates(NamedTuple, Generic[Payload]):
-    """Phrases that begin with one word, longest first: those of this word alone, and the others."""
-
     single: Sequence[PhrasePattern[Payload]]
-    longer: _LongerPhrases[Payload] | None
+    by_next_word: Mapping[str, Sequence[PhrasePattern[Payload]]]
+    by_start: Mapping[str, Sequence[PhrasePattern[Payload]]]
     is_known: bool = False
     """For a MeaningMatcher, whether the word alone is."""
 
@@ -201,10 +176,11 @@ class PhraseMatcher(dict[str, _Candidates[Payload] | None], Generic[Payload]):
         for first in compress(count(), found):
             candidates = found[first]
             assert candidates is not None
-            phrases, longer, _ = candidates
-            fitting = longer[following[first]] if longer is not None else ()
-            if fitting:
-                phrases = [*[phrase for phrase in fitting if _rest_matches(phrase, words, first)], *phrases]
+            phrases, by_next_word, by_start, _ = candidates
+            if by_next_word or by_start:
+                word = following[first]
+                if fitting := by_next_word.get(word) or by_start.get(word[:_NEXT_KEY_LENGTH]):
+                    phrases = [*[phrase for phrase in fitting if _rest_matches(phrase, words, first)], *phrases]
             yield first, candidates, phrases
 
     def __missing__(self, word: str) -> _Candidates[Payload] | None:
@@ -227,8 +203,19 @@ class PhraseMatcher(dict[str, _Candidates[Payload] | None], Generic[Payload]):
         if len(phrases) > 1:
             phrases.sort(key=_length, reverse=True)
         longer = [phrase for phrase in phrases if len(phrase.words) > 1]
-        single = phrases[len(longer) :]
-        self[word] = candidates = _Candidates(single, _LongerPhrases(longer) if longer else None) if phrases else None
+        by_next_word: dict[str, list[PhrasePattern[Payload]]] = {}
+        by_start: dict[str, list[PhrasePattern[Payload]]] = {}
+        for phrase in longer:
+            following, is_prefix = phrase.words[1]
+            if is_prefix:
+                by_start.setdefault(following[:_NEXT_KEY_LENGTH], []).append(phrase)
+            elif following not in by_next_word:
+                by_next_word[following] = [
+                    each
+                    for each in longer
+                    if following == each.words[1][0] or (each.words[1][1] and following.startswith(each.words[1][0]))
+                ]
+        self[word] = candidates = _Candidates(phrases[len(longer) :], by_next_word, by_start) if phrases else None
         return candidates
 
 
@@ -369,11 +356,11 @@ def _length(phrase: PhrasePattern[Payload]) -> tuple[int, int]:
 
 
 def _rest_matches(phrase: PhrasePattern[Payload], words: TokenizedText, first: int) -> bool:
-    """Whether a phrase stands at word `first`, as its first two words do."""
+    """Whether a phrase stands at word `first`, as its first word does."""
     end = first + len(phrase.words)
     if words.separators[first + 1 : end] != phrase.separators:
         return False
-    for (text, is_prefix), word in zip(phrase.words[2:], words.folded[first + 2 : end], strict=True):
+    for (text, is_prefix), word in zip(phrase.words[1:], words.folded[first + 1 : end], strict=True):
         if not (word == text or (is_prefix and word.startswith(text))):
             return False
     return True
