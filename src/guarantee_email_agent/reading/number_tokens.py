@@ -19,6 +19,7 @@ from unicodedata import combining
 
 from guarantee_email_agent.instructions.lexicon import LabelKind, Lexicon
 from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedText
+from guarantee_email_agent.reading.number_formats import NumberPattern
 from guarantee_email_agent.reading.unreadable import UnreadableSigns
 
 MAX_GROUP_LENGTH: Final = 5
@@ -44,6 +45,7 @@ MAX_WORDS_WITH_DIGITS: Final = (
 MAX_LENGTH_OF_FORMAT: Final = 40
 
 _JOINING_CHARACTERS: Final = frozenset("-_/.")
+_CLOSE_GAPS: Final = _JOINING_CHARACTERS | {" "}
 _UNIT_BEFORE: Final = frozenset("+$€£¥%@\\^~")
 _UNIT_AFTER: Final = frozenset("$€£¥%@°\\^")
 _YEAR: Final = re.compile(r"(?:19[5-9]|20[0-3])[0-9]")  # of a purchase
@@ -122,7 +124,7 @@ def find_number_tokens(
     words: TokenizedText,
     lexicon: Lexicon,
     labels: Sequence[PhraseMatch[LabelKind]],
-    patterns: Sequence[re.Pattern[str]] = (),
+    patterns: Sequence[NumberPattern] = (),
 ) -> list[NumberToken]:
     """Every number of a text, in order; time is linear in its length.
 
@@ -133,7 +135,7 @@ def find_number_tokens(
     found: list[NumberToken] = []
     last_end = 0
     signs = UnreadableSigns(words, lexicon, labels)
-    for token in _Runs(words, lexicon, labels, _find_spaced(words, patterns)).read():
+    for token in _Runs(words, lexicon, labels, _find_spelled(words, lexicon, patterns)).read():
         beside = bool(found) and last_end == token.first and bool(_BESIDE.fullmatch(words.gaps[token.first]))
         last_end = token.end
         found.append(
@@ -169,22 +171,24 @@ def may_be_one_misread(number: str, other: str) -> bool:
     return len(number) == len(other) and 0 < sum(map(str.__ne__, number, other)) <= MAX_DIFFERING_SIGNS
 
 
-def _find_spaced(words: TokenizedText, patterns: Sequence[re.Pattern[str]]) -> dict[int, NumberToken]:
-    """Numbers of the company's own format that somebody wrote with blanks, by their first words: `kt 77120 9`."""
+def _find_spelled(words: TokenizedText, lexicon: Lexicon, patterns: Sequence[NumberPattern]) -> dict[int, NumberToken]:
+    """Numbers of the company's own format that were written with blanks or other joints, by their first words."""
     found = dict[int, NumberToken]()
     taken = 0
     for index in _with_digits(words)[:MAX_WORDS_WITH_DIGITS] if patterns else ():
         for first in range(max(index - 1, taken), index + 1):
             for end in range(min(first + MAX_WORDS_OF_FORMAT, len(words.folded)), index, -1):
                 text = words.text_of(first, end)
-                if first in found or " " not in text or len(text) > MAX_LENGTH_OF_FORMAT:
+                if first in found or len(text) > MAX_LENGTH_OF_FORMAT or lexicon.never.fullmatch(text.upper()):
                     continue
                 if _is_within_group(words, first) or _is_within_group(words, end):
                     continue  # a part of a longer group, such as a bank account
                 spellings = (re.sub(" +", joint, text) for joint in ("-", ""))
-                fitting = (each for each in spellings if any(pattern.fullmatch(each) for pattern in patterns))
-                if (spelling := next(fitting, None)) is not None:
-                    found[first] = NumberToken(first, end, spelling.upper())
+                # Neither the 9 of "KT-77120. 9 years ago" nor the 2 of "KT 77120 - 2 of them" is a part of it.
+                is_close = _CLOSE_GAPS.issuperset(words.gaps[first + 1 : end])
+                numbers = (each.canonical(spelling, any_joints=is_close) for spelling in spellings for each in patterns)
+                if (number := next(filter(None, numbers), text)) != text:
+                    found[first] = NumberToken(first, end, number.upper())
                     taken = end
     return found
 
