@@ -97,10 +97,10 @@ def no_reply_reason(
     is_form = recipient != email.sender
     if email.headers and (reason := _header_reason(email.headers, own_addresses, is_form=is_form)):
         return reason
-    if recipient is None or has_unclear_recipient(email, recipient, own_addresses):
+    if recipient is None:
         return None
     if reason := sender_reason(recipient, own_addresses):
-        return reason
+        return None if has_unclear_recipient(email, recipient, own_addresses) else reason
     if is_form:
         return None
     text = email.new_text

@@ -99,10 +99,6 @@ class EmailProcessor:
     reply_domain: str = DEFAULT_DOMAIN
     opened_ticket_id: str | None = None
 
-    @property
-    def _requests(self) -> ModelRequests:
-        return ModelRequests(self.llm, self.model)
-
     async def process_email(
         self, raw_email: RawEmail, arrived_at: float | None = None, step_ms: dict[str, float] | None = None
     ) -> ProcessingResult:
@@ -146,7 +142,8 @@ class EmailProcessor:
             return
 
         progress.step = "triage"
-        triage = await self._triage(mail, instructions)
+        requests = ModelRequests(self.llm, self.model)
+        triage = await self._triage(mail, instructions, requests)
         progress.record(triage=triage)
         if triage.hand_over:
             await self._hand_over(mail, triage.hand_over, instructions, progress)
@@ -175,7 +172,7 @@ class EmailProcessor:
         progress.step = "draft"
         language = instructions.reply_language(scenario, triage.language)
         facts = _reply_facts(triage, answer, instructions)
-        draft, sentences = await self._requests.choose_sentences(email, instructions, scenario, facts, language)
+        draft, sentences = await requests.choose_sentences(email, instructions, scenario, facts, language)
         progress.record(reply_sentences=sentences)
 
         progress.step = "create_ticket"
@@ -237,14 +234,14 @@ class EmailProcessor:
             # A ticket that is gone must not keep the mail from a person.
             logger.warning("Ticket %s took no note: %s", ticket_id, error.code)
 
-    async def _triage(self, mail: IncomingMail, instructions: Instructions) -> Triage:
+    async def _triage(self, mail: IncomingMail, instructions: Instructions, requests: ModelRequests) -> Triage:
         """What the mail is about. In a conversation only the answer to what we asked is answered again."""
         email = mail.email
         wanted = asked_for(mail.thread, instructions) if mail.thread else None
-        answer = await self._requests.triage(email, instructions, wanted)
+        answer = await requests.triage(email, instructions, wanted)
         lexicon = instructions.lexicon
-        known = {reason.name for reason in instructions.hand_over.reasons}
-        reasons = tuple(reason for reason in dict.fromkeys(answer.get("hand_over", ())) if reason in known)
+        named = dict.fromkeys(answer.get("hand_over", ()))
+        reasons = tuple(name for name in named if any(name == each.name for each in instructions.hand_over.reasons))
         choice = choose_language(email, instructions, quotes_us=mail.thread is not None)
         topic = answer["topic"]
         look_up = instructions.look_up_for(topic)
@@ -381,7 +378,7 @@ def _reply_facts(triage: Triage, answer: LookUpAnswer | None, instructions: Inst
         facts[look_up.unconfirmed] = triage.reading.unconfirmed[0] if len(triage.reading.unconfirmed) == 1 else None
         return facts
     facts[look_up.status] = answer.status
-    if answer != WITHHELD:
+    if answer is not WITHHELD:
         facts[look_up.number] = triage.numbers[0]
         for fact in look_up.facts:
             value = answer.facts.get(fact.name)

@@ -97,10 +97,23 @@ class Email:
     """Of the mail and its parts, lower-case, a calendar's with its method: `text/calendar reply`. Left out are files of
     calendars without one."""
 
-    @property
-    def is_answer(self) -> bool:
-        """Whether the subject is that of an earlier mail, answered or forwarded."""
-        return is_reply_or_forward(self.subject.casefold())
+    is_answer: bool = field(init=False, repr=False, compare=False)
+    """Whether the subject is that of an earlier mail, answered or forwarded."""
+
+    new_text: str = field(init=False, repr=False, compare=False)
+    """What the sender wrote for this mail."""
+
+    quoted_text: str = field(init=False, repr=False, compare=False)
+    """What stems from earlier mails, without the `>` marks."""
+
+    signature_text: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        quoted = self._text("quoted")
+        object.__setattr__(self, "is_answer", is_reply_or_forward(self.subject.casefold()))
+        object.__setattr__(self, "new_text", self._text("new"))
+        object.__setattr__(self, "quoted_text", re.sub(_QUOTE_PREFIX, "", quoted) if quoted else "")
+        object.__setattr__(self, "signature_text", self._text("signature"))
 
     @property
     def own_subject(self) -> str:
@@ -113,33 +126,18 @@ class Email:
         return None if self.message_id.endswith(DERIVED_ID_SUFFIX) else self.message_id
 
     @property
-    def new_text(self) -> str:
-        """What the sender wrote for this mail."""
-        return self._text("new")
-
-    @property
-    def quoted_text(self) -> str:
-        """What stems from earlier mails, without the `>` marks."""
-        return re.sub(_QUOTE_PREFIX, "", text) if (text := self._text("quoted")) else ""
-
-    @property
     def quotes_others(self) -> bool:
         """Whether what is quoted begins with "On Monday, X wrote:", and X is neither the sender nor a recipient.
 
         Only an address tells; and whoever forwards a mail makes it their own.
         """
+        if not self.quoted_text:
+            return False
         first, *following = self.quoted_text.split("\n", 2)
         attribution = first if first.rstrip().endswith(":") else " ".join((first, *following[:1]))  # which may wrap
         author = None if _FORWARD.match(first) else re.search(_ADDRESS, attribution)
         ours = {address.casefold() for address in (self.sender, *self.recipients)}
         return author is not None and author[0].casefold() not in ours
 
-    @property
-    def signature_text(self) -> str:
-        return self._text("signature")
-
     def _text(self, kind: SpanKind) -> str:
-        spans = self.spans
-        if len(spans) == 1:  # almost every first mail of a customer; each text is asked for several times
-            return spans[0].text.strip() if spans[0].kind == kind else ""
-        return "".join([span.text for span in spans if span.kind == kind]).strip()
+        return "".join([span.text for span in self.spans if span.kind == kind]).strip()

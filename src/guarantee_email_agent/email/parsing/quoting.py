@@ -149,10 +149,9 @@ def _find_marked(lines: list[str], number: int, stripped: str, current: SpanKind
         if number and _ends_in_open_link(lines[number - 1]):  # "See <https://example.com\n> for more"
             return None
         # The line may only close the bracket of an attribution's address.
-        if stripped[-1] == ":" and len(stripped) <= _MAX_CLOSING_CHARS:
-            found = _find_quotation_by_attribution(lines, number)
-            if found is not None and found.line < number:
-                return found
+        may_close = stripped[-1] == ":" and len(stripped) <= _MAX_CLOSING_CHARS
+        if may_close and (found := _find_quotation_by_attribution(lines, number)) and found.line < number:
+            return found
     return _Quotation(number, "marked lines")
 
 
@@ -162,8 +161,7 @@ def _find_quotation_by_attribution(lines: list[str], number: int) -> _Quotation 
     if attribution is None:
         return None
     line, column = attribution
-    extent: Literal["marked lines", "rest below new text"] = "marked lines" if is_marked else "rest below new text"
-    return _Quotation(line, extent, column)
+    return _Quotation(line, "marked lines" if is_marked else "rest below new text", column)
 
 
 def _is_marked(lines: list[str], number: int, mark: str = ">") -> bool:
