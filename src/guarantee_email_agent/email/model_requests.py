@@ -19,7 +19,6 @@ from guarantee_email_agent.llm.prompts import (
     TRIAGE_TOOL,
     choice_objection,
     choice_request,
-    hint_data,
     is_choice,
     is_triage,
     number_formats,
@@ -94,7 +93,7 @@ class ModelRequests:
         chosen: Sequence[str] = ()
         offered = template.offered(facts)
         if offered and isinstance(self.model, InstructionInterpreter):
-            chosen = self.model.choose_sentences(mail_data(email), list(map(hint_data, offered)))
+            chosen = self.model.choose_sentences(mail_data(email), [each.hint_data for each in offered])
         elif offered:
             request = choice_request(mail_data(email), instructions, scenario, facts, offered)
             chosen = await self._choose(request, offered, scenario)

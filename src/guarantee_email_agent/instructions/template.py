@@ -10,7 +10,7 @@ import itertools
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 TICKET_PLACEHOLDER = "{ticket_number}"
 """Stays in a draft until the ticket exists; only then does code put the number in."""
@@ -82,7 +82,7 @@ class Sentence(Conditional):
     def render(self, facts: Mapping[str, str | None]) -> str:
         pieces = list[Piece]()
         _gather(self.parts, facts, (), pieces, {})
-        return _tidied("".join(_values(pieces, facts)))
+        return _tidied("".join([piece.value(facts) for piece in pieces]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +116,28 @@ Piece = Text | Placeholder
 Part = Piece | Conditional | Choice
 
 
+class _Said(NamedTuple):
+    """The pieces of a reply; a placeholder is an empty text. sentences: by id. unfilled: those with a placeholder."""
+
+    texts: list[str]
+    placeholders: list[tuple[int, Placeholder]]
+    sentences: dict[str, str]
+    unfilled: dict[str, slice]
+
+
 @dataclass(frozen=True, slots=True)
 class OfferedSentence:
     """A sentence that may be chosen now. group: that of its `<choose>`, from 1; None for an optional one."""
 
     sentence: ChoosableSentence
     group: int | None
+    hint_data: Mapping[str, Any] = field(init=False, repr=False, compare=False)
+    """What it is chosen by without a model."""
+
+    def __post_init__(self) -> None:
+        group = {} if self.group is None else {"group": self.group}
+        hints = {"hints": self.sentence.hints} if self.sentence.hints else {}
+        object.__setattr__(self, "hint_data", {"id": self.sentence.id, **group, **hints})
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,16 +169,23 @@ class ReplyTemplate(Conditional):
         Raises MissingFactError where a placeholder has no value.
         """
         key = ("said", self._answers(facts), frozenset(chosen))
-        said: tuple[list[Piece], dict[str, tuple[int, int]]] | None = self._derived.get(key)
+        said: _Said | None = self._derived.get(key)
         if said is None:
-            said = self._derived[key] = [], {}
-            _gather(self.parts, facts, chosen, *said)
-        pieces, spans = said
-        values = _values(pieces, facts)
-        joined = "".join(values)
-        text = _tidied(joined)
-        tidy = str.strip if len(text) == len(joined.strip()) else _tidied  # mostly there is nothing to tidy
-        return text + "\n", {name: tidy("".join(values[first:end])) for name, (first, end) in spans.items()}
+            said = self._derived[key] = self._said(facts, chosen)
+        texts = said.texts.copy()
+        for place, placeholder in said.placeholders:
+            texts[place] = placeholder.value(facts)
+        filled = {name: _tidied("".join(texts[span])) for name, span in said.unfilled.items()}
+        return _tidied("".join(texts)) + "\n", said.sentences | filled
+
+    def _said(self, facts: Mapping[str, str | None], chosen: Collection[str]) -> _Said:
+        pieces, spans = list[Piece](), dict[str, slice]()
+        _gather(self.parts, facts, chosen, pieces, spans)
+        texts = [piece.text if isinstance(piece, Text) else "" for piece in pieces]
+        placeholders = [(place, piece) for place, piece in enumerate(pieces) if isinstance(piece, Placeholder)]
+        sentences = {name: _tidied("".join(texts[span])) for name, span in spans.items()}
+        unfilled = {name: span for name, span in spans.items() if not all(texts[span])}
+        return _Said(texts, placeholders, sentences, unfilled)
 
     def pieces(self, facts: Mapping[str, str | None], chosen: Collection[str] = ()) -> list[Piece]:
         """Texts and placeholders of the reply, in order."""
@@ -187,11 +210,28 @@ class ReplyTemplate(Conditional):
 
     def open_parts(self, facts: Mapping[str, str | None]) -> list[ChoosableSentence | Choice]:
         """What the facts allow of optional sentences and of choices, in order."""
-        return _open_parts(self.parts, facts)
+        found, waiting = list[ChoosableSentence | Choice](), list(reversed(self.parts))
+        while waiting:
+            part = waiting.pop()
+            if isinstance(part, Choice):
+                found.append(part)
+            elif isinstance(part, Conditional) and (not part.conditions or part.holds(facts)):
+                if isinstance(part, ChoosableSentence):
+                    found.append(part)
+                else:
+                    waiting += reversed(part.parts)
+        return found
 
     def all_parts(self) -> list[Part]:
         """Every part at any depth, whatever the facts."""
-        return _all_parts(self.parts)
+        found, waiting = list[Part](), list(reversed(self.parts))
+        while waiting:
+            found.append(part := waiting.pop())
+            if isinstance(part, Choice):
+                waiting += reversed(part.sentences)
+            elif isinstance(part, Conditional):
+                waiting += reversed(part.parts)
+        return found
 
     def literal_text(self) -> str:
         """Every word the author wrote, whatever the facts."""
@@ -215,7 +255,7 @@ def _gather(
     facts: Mapping[str, str | None],
     chosen: Collection[str],
     pieces: list[Piece],
-    spans: dict[str, tuple[int, int]],
+    spans: dict[str, slice],
 ) -> None:
     """Append what is said to `pieces`. spans: which of them are those of each sentence with an id."""
     for part in parts:
@@ -231,38 +271,9 @@ def _gather(
         first = len(pieces)
         _gather(said.parts, facts, chosen, pieces, spans)
         if isinstance(said, Sentence):
-            spans[said.id] = first, len(pieces)
+            spans[said.id] = slice(first, len(pieces))
         if said is part and said.gap and len(pieces) > first:
             pieces.append(said.gap)
-
-
-def _open_parts(parts: Sequence[Part], facts: Mapping[str, str | None]) -> list[ChoosableSentence | Choice]:
-    found, waiting = list[ChoosableSentence | Choice](), list(reversed(parts))
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, Choice):
-            found.append(part)
-        elif isinstance(part, Conditional) and (not part.conditions or part.holds(facts)):
-            if isinstance(part, ChoosableSentence):
-                found.append(part)
-            else:
-                waiting += reversed(part.parts)
-    return found
-
-
-def _all_parts(parts: Sequence[Part]) -> list[Part]:
-    found, waiting = list[Part](), list(reversed(parts))
-    while waiting:
-        found.append(part := waiting.pop())
-        if isinstance(part, Choice):
-            waiting += reversed(part.sentences)
-        elif isinstance(part, Conditional):
-            waiting += reversed(part.parts)
-    return found
-
-
-def _values(pieces: Sequence[Piece], facts: Mapping[str, str | None]) -> list[str]:
-    return [piece.text if isinstance(piece, Text) else piece.value(facts) for piece in pieces]
 
 
 def _tidied(text: str) -> str:

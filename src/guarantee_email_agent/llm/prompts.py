@@ -201,16 +201,10 @@ def _request(instructions: list[str], content: str, tool: Mapping[str, Any]) -> 
 
 
 def _sentence_data(offered: OfferedSentence, facts: Mapping[str, str | None]) -> dict[str, Any]:
-    data, sentence = hint_data(offered), offered.sentence
+    data, sentence = dict(offered.hint_data), offered.sentence
     hints = {"hints": data.pop("hints")} if sentence.hints else {}
     use = {"use": sentence.use} if sentence.use else {}
     return {**data, "text": sentence.render(facts), **use, **hints}
-
-
-def hint_data(offered: OfferedSentence) -> dict[str, Any]:
-    """What a sentence is chosen by without a model."""
-    sentence, group = offered.sentence, {} if offered.group is None else {"group": offered.group}
-    return {"id": sentence.id, **group, **({"hints": sentence.hints} if sentence.hints else {})}
 
 
 @lru_cache(maxsize=64)
