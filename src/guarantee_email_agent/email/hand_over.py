@@ -136,13 +136,13 @@ def contradicts(answer: LookUpAnswer, look_up: LookUp, instructions: Instruction
     """
     if not look_up.is_of_warranties:
         return False
-    words = {fact.name: instructions.words_of(fact) for fact in look_up.facts if fact.form == "word"}
-    if any(name in answer.facts and answer.facts[name] not in known for name, known in words.items()):
-        return True
+    for fact in look_up.facts:
+        if fact.form == "word" and answer.facts.get(fact.name) not in (None, *instructions.words_of(fact)):
+            return True
     written = answer.facts.get("expiration_date")
     if written is None or today is None or answer.status not in look_up.statuses:
         return False
-    ends = list(possible_dates(written))
+    ends = possible_dates(written)
     if answer.status == "valid":
         return any(today > end + GRACE for end in ends)
     return any(today <= end for end in ends)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import calendar
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Final
@@ -119,7 +118,6 @@ _MONTH_NUMBERS: Final = {
 }
 """In English; a closed set, so that no look-alike letter passes for one of them."""
 
-_DAYS_OF_MONTHS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _MAX_LENGTH: Final = 40
 _WORD: Final = r"([A-Za-z]{3,9})\.?"
 _DAY: Final = "([0-9]{1,2})"
@@ -139,30 +137,30 @@ def is_date(text: str) -> bool:
     """Whether a text is a date and nothing besides: `2027-03-31` (also with a time), `31.03.2027`, `03/31/2027`,
     `31 March 2027`, `March 31, 2027`.
     """
-    return any(possible_dates(text))
+    return bool(possible_dates(text))
 
 
-def possible_dates(text: str) -> Iterator[date]:
+def possible_dates(text: str) -> list[date]:
     """The dates that a text may mean: two where day and month are figures that could stand in either order.
 
     29 February counts in any year, as the last day of the month.
     """
     if len(text) > _MAX_LENGTH:
-        return
+        return []
     if match := re.fullmatch(_YEAR_FIRST, text):
-        yield from _date(match[1], match[3], match[4])
-    elif match := re.fullmatch(_YEAR_LAST, text):
-        yield from _date(match[4], match[1], match[3])
-        if match[1] != match[3]:
-            yield from _date(match[4], match[3], match[1])
-    elif match := re.fullmatch(_DAY_AND_MONTH, text):
-        yield from _date(match[3], _MONTH_NUMBERS.get(match[2].lower(), 0), match[1])
-    elif match := re.fullmatch(_MONTH_AND_DAY, text):
-        yield from _date(match[3], _MONTH_NUMBERS.get(match[1].lower(), 0), match[2])
+        return _date(match[1], match[3], match[4])
+    if match := re.fullmatch(_YEAR_LAST, text):
+        month_second = [] if match[1] == match[3] else _date(match[4], match[3], match[1])
+        return _date(match[4], match[1], match[3]) + month_second
+    if match := re.fullmatch(_DAY_AND_MONTH, text):
+        return _date(match[3], _MONTH_NUMBERS.get(match[2].lower(), 0), match[1])
+    if match := re.fullmatch(_MONTH_AND_DAY, text):
+        return _date(match[3], _MONTH_NUMBERS.get(match[1].lower(), 0), match[2])
+    return []
 
 
-def _date(year: str, month: str | int, day: str) -> Iterator[date]:
-    month = int(month)
-    if 1 <= month <= 12 and 1 <= int(day) <= _DAYS_OF_MONTHS[month - 1]:
-        is_leap = calendar.isleap(int(year))
-        yield date(int(year), month, min(int(day), 28) if month == 2 and not is_leap else int(day))
+def _date(year: str, month: str | int, day: str) -> list[date]:
+    try:
+        return [date(int(year), int(month), int(day))]
+    except ValueError:
+        return [date(int(year), 2, 28)] if (int(month), int(day)) == (2, 29) else []
