@@ -68,7 +68,9 @@ def reply_subject(subject: str, language: str = "en") -> str:
 
 def unproved_subject(subject: str) -> str:
     """What a reply repeats of the subject of a sender who may be anybody: its first 60 characters, without links."""
-    return " ".join(_LINK.sub(" ", subject).split())[:MAX_UNPROVED_SUBJECT]
+    if "." in subject or "@" in subject or "/" in subject:  # as every link has
+        subject = _LINK.sub(" ", subject)
+    return " ".join(subject.split())[:MAX_UNPROVED_SUBJECT]
 
 
 def reply_references(email: Email) -> str:
