@@ -233,14 +233,19 @@ def find_false_claim(
 @lru_cache(maxsize=1024)  # replies share most of their sentences
 def _possible_claims(text: str) -> tuple[str, ...]:
     """Those of which all letters stand in a text."""
-    return tuple([claim for claim, parts in _all_claims() if parts[0] in text and all(map(text.__contains__, parts))])
+    claims = _all_claims()
+    possible = [claim for first in filter(text.__contains__, claims) for claim in claims[first]]
+    return tuple([claim for _, claim, letters in sorted(possible) if all(map(text.__contains__, letters))])
 
 
 @cache
-def _all_claims() -> tuple[tuple[str, list[str]], ...]:
-    """Each with the letters between its stars."""
-    claims = dict.fromkeys(_words_of(*_UNKNOWN, "fully_covered", "valid_letters", "warranty"))
-    return tuple([(claim, claim.split("*")) for claim in claims])
+def _all_claims() -> Mapping[str, Sequence[tuple[int, str, list[str]]]]:
+    """By the letters before their first star, each with its place and the letters between all stars."""
+    claims: dict[str, list[tuple[int, str, list[str]]]] = {}
+    for place, claim in enumerate(dict.fromkeys(_words_of(*_UNKNOWN, "fully_covered", "valid_letters", "warranty"))):
+        first, *others = claim.split("*")
+        claims.setdefault(first, []).append((place, claim, others))
+    return claims
 
 
 def _false_claims(situation: Situation, coverage: str | None, look_ups: Sequence[LookUp]) -> Sequence[str]:

@@ -170,7 +170,7 @@ def _plain_sentence(element: Element) -> Sentence:
         text = first.text.lstrip()
         parts[0] = Text(text, first.line + first.text[: len(first.text) - len(text)].count("\n"))
     if isinstance(last := parts[-1] if parts else None, Text):
-        parts[-1] = replace(last, text=last.text.rstrip())
+        parts[-1] = Text(last.text.rstrip(), last.line)
     if not any(part.text if isinstance(part, Text) else True for part in parts):
         raise _error(element.line, f'<{element.name} id="{sentence_id}"> is empty. Write the sentence into it')
     return Sentence(_conditions(element), tuple(parts), element.line, sentence_id)

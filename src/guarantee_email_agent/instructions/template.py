@@ -222,15 +222,18 @@ class ReplyTemplate(Conditional):
                     waiting += reversed(part.parts)
         return found
 
-    def all_parts(self) -> list[Part]:
+    def all_parts(self) -> Sequence[Part]:
         """Every part at any depth, whatever the facts."""
-        found, waiting = list[Part](), list(reversed(self.parts))
-        while waiting:
-            found.append(part := waiting.pop())
-            if isinstance(part, Choice):
-                waiting += reversed(part.sentences)
-            elif isinstance(part, Conditional):
-                waiting += reversed(part.parts)
+        found: list[Part] | None = self._derived.get("parts")
+        if found is None:
+            found, waiting = list[Part](), list(reversed(self.parts))
+            while waiting:
+                found.append(part := waiting.pop())
+                if isinstance(part, Choice):
+                    waiting += reversed(part.sentences)
+                elif isinstance(part, Conditional):
+                    waiting += reversed(part.parts)
+            self._derived["parts"] = found
         return found
 
     def literal_text(self) -> str:
@@ -259,13 +262,14 @@ def _gather(
 ) -> None:
     """Append what is said to `pieces`. spans: which of them are those of each sentence with an id."""
     for part in parts:
-        said: Conditional | None = None
         if isinstance(part, (Text, Placeholder)):
             pieces.append(part)
-        elif isinstance(part, Choice):
-            said = part.selected(facts, chosen)
-        elif not isinstance(part, ChoosableSentence) or part.id in chosen:
-            said = part if not part.conditions or part.holds(facts) else None
+            continue
+        if isinstance(part, Choice):
+            said: Conditional | None = part.selected(facts, chosen)
+        else:
+            is_open = not isinstance(part, ChoosableSentence) or part.id in chosen
+            said = part if is_open and (not part.conditions or part.holds(facts)) else None
         if said is None:
             continue
         first = len(pieces)
