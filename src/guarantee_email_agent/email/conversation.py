@@ -22,8 +22,8 @@ MAX_CLOCK_SKEW_S: Final = 5.0
 MIN_FINGERPRINT_LETTERS: Final = 40
 """Shorter texts ("see the photo") are what different people write, too."""
 
-_MESSAGE_ID: Final = re.compile(r"<[^<>\s]{3,900}>")
-_PLAIN_MESSAGE_ID: Final = re.compile(r"<?[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,150}(?:@[A-Za-z0-9.:\[\]-]{1,150})?>?")
+_MESSAGE_ID: Final = r"<[^<>\s]{3,900}>"
+_PLAIN_MESSAGE_ID: Final = r"<?[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,150}(?:@[A-Za-z0-9.:\[\]-]{1,150})?>?"
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 _DIGIT: Final = re.compile(r"\d")
 _PART_END: Final = re.compile(r"[.!?:;\n]")
@@ -36,7 +36,7 @@ def answered_message_ids(email: Email) -> tuple[str, ...]:
     found: list[str] = []
     for name in ("references", "in-reply-to"):
         for value in email.headers.get(name, ()):
-            found.extend(_MESSAGE_ID.findall(value))
+            found.extend(re.findall(_MESSAGE_ID, value))
     return tuple(reversed(dict.fromkeys(reversed(found))))[-MAX_THREAD_IDS:]
 
 
@@ -97,7 +97,7 @@ def follow_up_note(email: Email, reasons: Iterable[str]) -> str:
     A Message-ID counts where it has the signs of one (RFC 5322 §3.6.4); anything else may be a sentence to the reader.
     """
     found = email.original_message_id
-    place = found if found and _PLAIN_MESSAGE_ID.fullmatch(found) else "a mail without a usable Message-ID"
+    place = found if found and re.fullmatch(_PLAIN_MESSAGE_ID, found) else "a mail without a usable Message-ID"
     return f"The customer wrote again ({', '.join(reasons)}): {place}"
 
 

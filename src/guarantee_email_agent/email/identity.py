@@ -14,7 +14,7 @@ from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_date
 
 DEFAULT_DOMAIN: Final = "guarantee-email-agent.invalid"
-_MESSAGE_ID: Final = re.compile(r"<[^<>\s]{1,996}>")
+_MESSAGE_ID: Final = r"<[^<>\s]{1,996}>"
 
 
 def mail_identity(email: Email, key: bytes = b"") -> str:
@@ -51,9 +51,8 @@ def copy_key(email: Email, key: bytes) -> str | None:
     and the moment of its Date. None without a Message-ID.
     """
     parents = email.headers.get("x-ms-exchange-parent-message-id", ())
-    message_id = next(
-        (found[0] for parent in parents if (found := _MESSAGE_ID.search(parent))), email.original_message_id
-    )
+    named = (re.search(_MESSAGE_ID, parent) for parent in parents)
+    message_id = next((found[0] for found in named if found), email.original_message_id)
     if message_id is None:
         return None
     written = "".join(email.headers.get("date", ())[:1])

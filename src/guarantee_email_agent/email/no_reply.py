@@ -106,7 +106,7 @@ def no_reply_reason(
     text = email.new_text
     if not text and not _SILENT_CALENDARS.isdisjoint(email.content_types):
         return "sent by a calendar"
-    if re.match(_RECEIPT_SUBJECT, email.subject.lower()) and re.fullmatch(_RECEIPTS, text[:_READ_CHARS].lower()):
+    if _is_receipt_subject(email.subject.lower()) and re.fullmatch(_RECEIPTS, text[:_READ_CHARS].lower()):
         return "read receipt"
     if is_automatic_subject(email.subject, text):
         return "subject of an automatic reply or a bounce"
@@ -132,12 +132,16 @@ def maybe_automatic(email: Email) -> bool:
     if any(kind.startswith("text/calendar") or kind in _REPORT_TYPES for kind in email.content_types):
         return True
     subject, text = email.subject.lower(), email.new_text[:_READ_CHARS].lower()
-    if re.match(_RECEIPT_SUBJECT, subject) or "begin:vcalendar" in text or re.search(_DOUBTFUL, f"{subject}\n{text}"):
+    if _is_receipt_subject(subject) or "begin:vcalendar" in text or re.search(_DOUBTFUL, f"{subject}\n{text}"):
         return True
     if re.search(_PERSON, text) and re.search(_CUSTOMER, text):
         return False
     sentences = islice(_sentences(text), _MAX_SENTENCES)
     return any(_declares(language, sentence) for sentence in sentences for language in _languages_of(sentence))
+
+
+def _is_receipt_subject(subject: str) -> bool:
+    return ":" in subject and re.match(_RECEIPT_SUBJECT, subject) is not None
 
 
 def _header_reason(

@@ -27,7 +27,7 @@ _YOUR_MESSAGE = {
     "pl": "Państwa wiadomość",
 }
 # A reply is ours in the eyes of who gets it: nobody who is not proved has it carry a link, an address or much text.
-_LINK = re.compile(r"(?:\S*(?://|@)|www\.|(?:[\w-]+\.)+[a-z]{2,}(?=/|\b(?!\.)))\S*", re.IGNORECASE)
+_LINK = r"(?i:\S*(?://|@)|www\.|(?:[\w-]+\.)+[a-z]{2,}(?=/|\b(?!\.)))\S*"
 
 
 def compose_reply(
@@ -69,7 +69,7 @@ def reply_subject(subject: str, language: str = "en") -> str:
 def unproved_subject(subject: str) -> str:
     """What a reply repeats of the subject of a sender who may be anybody: its first 60 characters, without links."""
     if "." in subject or "@" in subject or "/" in subject:  # as every link has
-        subject = _LINK.sub(" ", subject)
+        subject = re.sub(_LINK, " ", subject)
     return " ".join(subject.split())[:MAX_UNPROVED_SUBJECT]
 
 

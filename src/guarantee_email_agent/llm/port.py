@@ -20,7 +20,7 @@ OFFLINE_MODEL: Final = "instruction-interpreter"
 """The name under which the instruction interpreter answers."""
 
 _TOO_MANY: Final = 1_000_000_000_000
-_REFUSAL_CATEGORY: Final = re.compile(r"[a-z_]{1,40}")
+_REFUSAL_CATEGORY: Final = r"[a-z_]{1,40}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ def tool_input(answer: Any, tool: str, is_valid: Callable[[object], bool]) -> Ma
     """
     if answer.stop_reason == "refusal":
         category = getattr(getattr(answer, "stop_details", None), "category", None)
-        why = f" ({category})" if isinstance(category, str) and _REFUSAL_CATEGORY.fullmatch(category) else ""
+        why = f" ({category})" if isinstance(category, str) and re.fullmatch(_REFUSAL_CATEGORY, category) else ""
         raise LLMError(f"The model refuses to deal with this mail{why}. Answer it yourself", "llm_refused")
     if answer.stop_reason == "max_tokens":
         raise LLMError("The model's answer was cut off. Raise llm.max_tokens", "llm_truncated")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import shlex
 import shutil
 import signal
 import threading
@@ -75,6 +74,8 @@ def parse_program(text: str, option: str) -> tuple[str, ...]:
     option: what the message calls it. Raises ConfigurationError for an empty text, one whose quotes do not close, and
     where there is no such program.
     """
+    import shlex  # start-up: few commands start a program
+
     try:
         parts = tuple(shlex.split(text))
     except ValueError as error:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from guarantee_email_agent.email.phrases import phrases_of
 
@@ -43,7 +43,7 @@ HEADER_DAMAGES = frozenset({DAMAGED_HEADER, TOO_MANY_HEADERS})
 """The problems by which a header may have said more than was read: that no person wrote the mail, for one."""
 
 _ADDRESS = r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+"
-_FORWARD = re.compile(r"[-_*=]|\w+ ?:")  # a divider, or a block of header lines
+_FORWARD = r"[-_*=]|\w+ ?:"  # a divider, or a block of header lines
 _QUOTE_PREFIX = r"(?m)^[ \t]*>[> \t]*"
 
 
@@ -52,8 +52,7 @@ def is_reply_or_forward(subject: str) -> bool:
     return subject.startswith(phrases_of("reply prefixes", "forward prefixes"))
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """A run of the body, in the sender's words: freshly written, quoted from earlier, or a signature.
 
     Of whole lines, unless a line holds an answer and, behind it, the start of a quotation.
@@ -135,7 +134,7 @@ class Email:
             return False
         first, *following = self.quoted_text.split("\n", 2)
         attribution = first if first.rstrip().endswith(":") else " ".join((first, *following[:1]))  # which may wrap
-        author = None if _FORWARD.match(first) else re.search(_ADDRESS, attribution)
+        author = None if re.match(_FORWARD, first) else re.search(_ADDRESS, attribution)
         ours = {address.casefold() for address in (self.sender, *self.recipients)}
         return author is not None and author[0].casefold() not in ours
 
