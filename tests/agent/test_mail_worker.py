@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 import pytest
 from agent_in_memory import AgentInMemory, retry
@@ -305,7 +304,7 @@ class TestNewIds:
     """Mails by an id that another mail had before: in a mailbox that was restored, or where somebody names files."""
 
     def work(self, agent: AgentInMemory) -> WorkResult:
-        entry = replace(agent.entry("first"), received=agent.now + 10.0)
+        entry = agent.entry("first")._replace(received=agent.now + 10.0)
         agent.now += 6000
         return asyncio.run(agent.worker.work(entry, agent.now))
 

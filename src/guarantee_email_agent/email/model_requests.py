@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.processor_models import ModelSettings
@@ -46,8 +45,7 @@ def mail_data(email: Email) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRequests:
+class ModelRequests(NamedTuple):
     """The requests of one mail. Each raises LLMError where the model refuses, is cut off, or cannot be reached."""
 
     model: LanguageModel

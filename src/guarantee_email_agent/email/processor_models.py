@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self, cast
+from typing import Any, NamedTuple, Self, cast
 
 from guarantee_email_agent.config.settings import Config, Mode, SenderCheck
 from guarantee_email_agent.email.parsing.email import Email
@@ -16,8 +16,7 @@ from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import AgentError
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSettings:
+class ModelSettings(NamedTuple):
     """What goes with every request to the model.
 
     max_tokens: of one answer. temperature: at 0 the same words each time, where the model takes one.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from guarantee_email_agent.llm.port import NO_TOKENS, OFFLINE_MODEL, LanguageModel, ModelClient, TokenUsage
 from guarantee_email_agent.utils.clock import counted_waits
@@ -20,11 +20,10 @@ PLAIN_TIERS: Final = (None, "auto", "default", "standard", "global", "not_availa
 """Of a service, its speed and its place, that costs what the price list says."""
 
 # A pinned version: claude-sonnet-5-5-20260928, …@20260928 as Google Cloud writes it, or gpt-5-2025-08-07.
-_VERSION: Final = re.compile(r"[-@]\d{4}(-?)\d{2}\1\d{2}$")
+_VERSION: Final = r"[-@]\d{4}(-?)\d{2}\1\d{2}$"
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
+class Price(NamedTuple):
     """US dollars for a million tokens.
 
     long_prompt: from more tokens of input than this on, every token of the request costs `long_factor` times as much.
@@ -73,7 +72,7 @@ _PRICES: Final = {
 
 def price_of(model: str) -> Price | None:
     """The price of a model, whether named with its version or without; None for one that is not listed."""
-    return _PRICES.get(model) or _PRICES.get(_VERSION.sub("", model))
+    return _PRICES.get(model) or _PRICES.get(re.sub(_VERSION, "", model))
 
 
 def cost_usd(model: str, usage: TokenUsage) -> float | None:

@@ -9,9 +9,8 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from guarantee_email_agent.utils.errors import IntegrationError
 from guarantee_email_agent.utils.sqlite_errors import SqliteErrorKind, sqlite_error_kind
@@ -76,13 +75,12 @@ MAX_QUOTED_CHARS: Final = 1000
 ERROR_META_KEY: Final = "guarantee-email-agent/error"
 """In the `_meta` of a tool's result: the error that our servers declare."""
 
-_CODE: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_CODE: Final = r"[a-z][a-z0-9_]{0,63}"
 _WORD_GAP: Final = r"[\W_]{0,3}"
 _CALL_MISMATCH: Final = (-32601, -32602)  # JSON-RPC: method not found, invalid parameters
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorKind:
+class ErrorKind(NamedTuple):
     """One kind of failure. `type` ends the error's code; the rest is as of an IntegrationError."""
 
     type: str
@@ -207,7 +205,7 @@ def declared_error(name: str, declared: Any) -> IntegrationError | None:
     Without `outage`, the code decides: what is unavailable, refuses us or has no more room is down for every call.
     """
     match declared:
-        case {"error": {"code": str(code), "message": str(message), **flags}} if _CODE.fullmatch(code):
+        case {"error": {"code": str(code), "message": str(message), **flags}} if re.fullmatch(_CODE, code):
             code = code if code.startswith(f"{name}_") else f"{name}_{code}"
             return IntegrationError(
                 printable(message)[:MAX_MESSAGE_CHARS],

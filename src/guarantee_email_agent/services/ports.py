@@ -36,8 +36,7 @@ tells. `unknown`: nobody has looked, or it cannot be compared."""
 TICKET_ID: Final = re.compile(r"[A-Za-z0-9._/#-]{1,64}")
 
 
-@dataclass(frozen=True, slots=True)
-class InboxEntry:
+class InboxEntry(NamedTuple):
     """A mail in the inbox. id: opaque, the same as long as the mail is there. size: bytes; 0 where it is not known.
 
     received: when it was delivered, in seconds since 1970, whatever its own Date says; 0 where it is not known.
@@ -63,8 +62,7 @@ class InboxFilter:
 ANY_MAIL: Final = InboxFilter()
 
 
-@dataclass(frozen=True, slots=True)
-class MarkedMail:
+class MarkedMail(NamedTuple):
     """A mail of the inbox, whatever became of it. mark: None where it bears none.
 
     is_wrong: whether a person gave it the keyword `wrong`; None where nobody can tell.
@@ -192,8 +190,7 @@ class TicketingSystem(Protocol):
         """Add a note to a ticket; the same key adds nothing twice. False where the system takes no notes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Thread:
+class Thread(NamedTuple):
     """A conversation that a mail goes on with, by a reply of ours that it answers.
 
     key: names the thread. scenario: of that reply, as a code; `proved` where the agent was stopped while it was sent.
@@ -216,8 +213,7 @@ Limit = Literal["copy", "address", "thread", "hour", "text"]
 hour, to the same words in a day."""
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
+class Admission(NamedTuple):
     """What a mail that is to be answered counts as, in keyed hashes (32 to 128 lower-case hexadecimal digits).
 
     sender_key: of its sender's address. text_key: of its new text; None where that says too little to be compared.

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from math import inf
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import IntegrationError
@@ -13,8 +12,7 @@ from guarantee_email_agent.utils.errors import IntegrationError
 Answer = TypeVar("Answer")
 
 
-@dataclass(frozen=True, slots=True)
-class Backoff:
+class Backoff(NamedTuple):
     """Exponential: seconds after the first failed attempt, the factor for each further one, and the most."""
 
     first_s: float
