@@ -14,6 +14,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, field, fields, is_dataclass, replace
 from functools import cache
+from itertools import repeat
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -108,14 +109,16 @@ def default_of(field: Field[Any]) -> Any:
 def none_is_default(record: Any) -> None:
     """For `__post_init__` of a frozen dataclass: who passes None in Python means the default."""
     kind: Any = type(record)
-    for each in _with_default(kind):
-        if getattr(record, each.name) is None:
-            object.__setattr__(record, each.name, default_of(each))
+    names = _names_with_default(kind)
+    if None in map(getattr, repeat(record), names):
+        for each in fields(record):
+            if each.name in names and getattr(record, each.name) is None:
+                object.__setattr__(record, each.name, default_of(each))
 
 
 @cache
-def _with_default(record: type) -> tuple[Field[Any], ...]:
-    return tuple(each for each in fields(record) if default_of(each) is not None)
+def _names_with_default(record: type) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(record) if default_of(each) is not None)
 
 
 def build(
@@ -141,7 +144,6 @@ _BOOLEAN_WORDS: Final = {"yes": "true", "on": "true", "true": "true", "no": "fal
 
 
 class _FieldReader(NamedTuple):
-    key: str
     name: str
     exact: type | None  # the type whose values need no reader
     read: _Reader
@@ -152,49 +154,47 @@ class _FieldReader(NamedTuple):
 @cache
 def _record_reader(cls: type) -> _RecordReader:
     annotations = get_type_hints(cls)
-    readers = []
+    readers: dict[str, _FieldReader] = {}  # by the key in the file
     for each in fields(cls):
         if (key := field_key(each)) is not None:
             annotation, check = annotations[each.name], each.metadata.get("check")
             exact, reader = _exact_type(annotation), _reader(annotation)
-            readers.append(_FieldReader(key, each.name, exact, reader, check, is_required(each)))
-    known = [reader.key for reader in readers]
-    may_be_empty = not any(reader.required for reader in readers)
+            readers[key] = _FieldReader(each.name, exact, reader, check, is_required(each))
+    needed = frozenset(key for key, reader in readers.items() if reader.required)
 
     def read(
         data: object, path: KeyPath, problems: list[Problem], given: Mapping[str, Any] | None, reserved: str | None
     ) -> Any:
-        if data is None and may_be_empty:  # a section whose keys are all commented out
+        if data is None and not needed:  # a section whose keys are all commented out
             data = {}
         if type(data) is not dict:
             problems.append(mismatch(path, _MAPPING, data))
             return None
         values: dict[str, Any] = dict(given) if given else {}
-        found = 0
         before = len(problems)
-        for key, name, exact, reader, check, required in readers:
-            if key in data:
-                found += 1
-                value = data[key]
-                if type(value) is not exact:
-                    noted = len(problems)
-                    value = reader(value, path, key, problems)
-                    if len(problems) != noted:
-                        continue
-                if check is not None and (value is not None or required):
-                    try:
-                        wrong = check(value)
-                    except ProblemsError as error:
-                        problems += _moved(error, (*path, key))
-                    else:
-                        if wrong:
-                            problems.append(Problem((*path, key), "value", wrong))
-                values[name] = value
-            elif required:
+        for key in filter(needed.union(data).__contains__, readers):  # in the order of the fields
+            if key not in data:
                 problems.append(missing_key(key, path, () if reserved is None else data))
-        if found != len(data):
-            others = [key for key in data if key not in known]
-            problems.extend(unknown_key(key, path, known) for key in others if _is_problem(key, reserved))
+                continue
+            name, exact, reader, check, required = readers[key]
+            value = data[key]
+            if type(value) is not exact:
+                noted = len(problems)
+                value = reader(value, path, key, problems)
+                if len(problems) != noted:
+                    continue
+            if check is not None and (value is not None or required):
+                try:
+                    wrong = check(value)
+                except ProblemsError as error:
+                    problems += _moved(error, (*path, key))
+                else:
+                    if wrong:
+                        problems.append(Problem((*path, key), "value", wrong))
+            values[name] = value
+        if not data.keys() <= readers.keys():
+            others = [key for key in data if key not in readers]
+            problems.extend(unknown_key(key, path, readers) for key in others if _is_problem(key, reserved))
         if len(problems) != before:
             return None
         try:
@@ -248,8 +248,7 @@ def _record(cls: type) -> _Reader:
 
 
 def _items(annotation: Any, container: type) -> _Reader:
-    exact = _exact_type(annotation)
-    read_item = _reader(annotation)
+    exact, read_item = _exact_type(annotation), _reader(annotation)
 
     def read(value: Any, parent: KeyPath, key: str | int, problems: list[Problem]) -> Any:
         if type(value) is not list:
@@ -266,7 +265,7 @@ def _items(annotation: Any, container: type) -> _Reader:
 
 
 def _mapping(annotation: Any) -> _Reader:
-    read_item = _reader(annotation)
+    exact, read_item = _exact_type(annotation), _reader(annotation)
 
     def read(value: Any, parent: KeyPath, key: str | int, problems: list[Problem]) -> Any:
         if type(value) is not dict:
@@ -278,7 +277,9 @@ def _mapping(annotation: Any) -> _Reader:
                 problems.append(non_text_key(name, (*parent, key)))
                 return None
         path = (*parent, key)
-        return {name: read_item(item, path, name, problems) for name, item in value.items()}
+        return {
+            name: item if type(item) is exact else read_item(item, path, name, problems) for name, item in value.items()
+        }
 
     return read
 
