@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from operator import getitem
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,8 +56,11 @@ def mail_as_json(test_case: EvalTestCase) -> dict[str, Any]:
 
 def build_raw_email(test_case: EvalTestCase) -> dict[str, Any]:
     """The same as it enters `EmailProcessor.process_email`, without what the scenario leaves out."""
-    optional = ("to", "headers", "attachments")
-    return {name: value for name, value in mail_as_json(test_case).items() if value or name not in optional}
+    mail = mail_as_json(test_case)
+    for name in ("to", "headers", "attachments"):
+        if not mail[name]:
+            del mail[name]
+    return mail
 
 
 def arrival_of(email: EvalEmail) -> float | None:
@@ -307,15 +311,13 @@ class Captured(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Mocks:
-    """Those of one scenario, which keep what reached them. tools: notes their calls. earlier: how much of each
-    earlier turns did.
-    """
+    """Those of one scenario, which keep what reached them. tools: notes their calls. turn: what is of this one."""
 
     tools: ToolMocks
     mail: MockGmailClient
     warranty: MockWarrantyAPIClient
     ticketing: MockTicketingClient
-    earlier: tuple[int, ...] = (0, 0, 0, 0, 0, 0)
+    turn: tuple[slice, ...] = (slice(None),) * len(Captured._fields)
 
     @property
     def in_all(self) -> Captured:
@@ -327,11 +329,11 @@ class Mocks:
     @property
     def captured(self) -> Captured:
         """In this turn."""
-        return Captured._make(every[before:] for every, before in zip(self.in_all, self.earlier, strict=True))
+        return Captured._make(map(getitem, self.in_all, self.turn))
 
     def next_turn(self) -> Mocks:
         """The same, for which all until now was before."""
-        return replace(self, earlier=tuple(map(len, self.in_all)))
+        return replace(self, turn=tuple([slice(len(each), None) for each in self.in_all]))
 
     def model(self, lexicon: LexiconSource) -> LanguageModel:
         """Our agent's model, which says of a mail what the scenario has it say."""
