@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.execution import EvalOptions
-from guarantee_email_agent.eval.loader import EvalLoader, position_in
+from guarantee_email_agent.eval.loader import EvalLoader, position_in, stem
 from guarantee_email_agent.eval.verdict_inputs import AGENT_OPTIONS, VerdictInputs, without_password
 from guarantee_email_agent.runlog.proof import suite_name
 from guarantee_email_agent.runlog.records import Case, CaseResult, InputSet, KeptRun, Outcome, Run, SuiteKey
@@ -62,7 +62,7 @@ class EvalRecorder(RunRecorder):
             at_once=at_once,
             resume=None if kept_before is None or goes_on is None else (goes_on.number, kept_before),
             take_over=kept_before if goes_on is None else None,
-            announced=() if hide is not None else [Path(file).stem for file in files],
+            announced=() if hide is not None else list(map(stem, files)),
         )
         self._inputs, self._at_once, self._files = inputs, at_once, files
         self._mails, self._facts, self._hide = mails, facts, hide

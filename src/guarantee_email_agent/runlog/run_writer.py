@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 import threading
@@ -17,7 +18,6 @@ from guarantee_email_agent.runlog.records import (
     PARTS,
     RUN_HEAD,
     CaseResult,
-    Input,
     InputSet,
     Run,
     Usage,
@@ -250,7 +250,7 @@ class RunWriter:
         return _remember(self._cases, case, row[0])
 
     def _blob_id(self, connection: sqlite3.Connection, content: bytes) -> int:
-        digest = Input.of("", "", content, keep=False).digest
+        digest = hashlib.sha256(content).digest()
         if (known := self._blobs.get(digest)) is not None:
             return known
         row = connection.execute("SELECT id FROM blobs WHERE hash = ?", (digest,)).fetchone()
