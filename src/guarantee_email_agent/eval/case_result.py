@@ -41,13 +41,18 @@ _MAX_NAME_WORDS: Final = 3
 
 
 def as_case(result: EvalResult, position: int = 0) -> Case:
-    """Every run. position: of the scenario in the run of the suite, from 1."""
+    """Every run. position: as `at_position` has it."""
     case = result.case
     if case is None or result != EvalResult.of(result.test_case, case.runs):  # somebody else made it
         run = judged_case(result.test_case, (Check("", each) for each in result.failures), result.actual_output)
         run = run._replace(verdict=result.outcome, duration_ms=result.processing_time_ms, harm=result.harm)
         case = Case((run,))
-    return Case(tuple(run._replace(position=position) for run in case.runs))
+    return at_position(case, position)
+
+
+def at_position(case: Case, position: int) -> Case:
+    """position: of the scenario in the run of the suite, from 1."""
+    return Case(tuple([run._replace(position=position) for run in case.runs]))
 
 
 def judged_case(
@@ -66,7 +71,8 @@ def judged_case(
     known = scenario if isinstance(scenario, EvalTestCase) else None
     checks = tuple(checks)
     failed = [check for check in checks if not check.passed]
-    response = {name: value for name, value in actual.items() if name != "processing_time_ms"}
+    response = dict(actual)
+    duration_ms = int(response.pop("processing_time_ms", 0))  # apart: without it equal outputs are kept once
     harm = find_harm(known, actual, of_our_agent=reading is not None) if failed and known is not None else ()
     expected = None if known is None else known.expected_output.reply_language
     return CaseResult(
@@ -78,7 +84,7 @@ def judged_case(
         language=expected or str((reading or {}).get("language") or ""),
         description=" ".join(scenario.description.split()),
         file=scenario.file or "",
-        duration_ms=int(actual.get("processing_time_ms", 0)),
+        duration_ms=duration_ms,
         checks=checks,
         harm=tuple(dict.fromkeys(harm)),
         nearest=tuple(nearest_sentences(failed, response.get("response_body"))) if failed else (),
@@ -86,7 +92,6 @@ def judged_case(
         must=scenario.must,
         source=None if known is None else stored_source(known),
         request=None if known is None else _request(known),
-        # The time stands apart; without it equal outputs are kept once.
         response=response or None,
         trace=None if known is None else {"read": reading, **(trace or {})},
         judgement=dict(judgement) if judgement else None,

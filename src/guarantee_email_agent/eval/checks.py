@@ -169,8 +169,7 @@ def check_body_excludes(phrases: Sequence[str], body: object) -> Iterator[Check]
         span = find_phrase(phrase, body) if isinstance(body, str) else None
         found = "it is not in the reply" if span is None else format_value(_excerpt(str(body), span[0]))
         reason = f"found phrase {phrase!r}"
-        check = _compared("response_body_excludes", span is None, reason, f"no {phrase!r}", found)
-        yield check._replace(phrase=phrase)
+        yield _compared("response_body_excludes", span is None, reason, f"no {phrase!r}", found, phrase)
 
 
 def check_reply_language(expected: str | None, actual: Mapping[str, Any]) -> Iterator[Check]:
@@ -366,11 +365,10 @@ def check_previous_reply(scenario: str, known: Sequence[str]) -> Iterator[Check]
 
 def check_agent_report(report: ProcessingResult, actual: Mapping[str, Any]) -> Iterator[Check]:
     """Where the agent's own report differs from what the mocks captured."""
-    reported = reported_output(report)
-    for name in ("email_sent", "draft_stored", "ticket_created"):
-        if reported[name] != actual[name]:
-            reason = f"the agent reports another {name}"
-            yield Check("agent_report", reason, str(actual[name]), str(reported[name]))
+    reports = {"email_sent": report.email_sent, "draft_stored": report.drafted, "ticket_created": report.ticket_created}
+    for name, reported in reports.items():
+        if reported != actual[name]:
+            yield Check("agent_report", f"the agent reports another {name}", str(actual[name]), str(reported))
     if report.response_body != actual["response_body"] and actual["response_body"] is not None:
         yield Check("agent_report", "the agent reports another reply than the one that was sent or stored")
 
@@ -420,9 +418,9 @@ def find_phrase(phrase: str, body: str) -> tuple[int, int] | None:
     return start, end
 
 
-def _compared(name: str, passed: bool, reason: str, expected: str, actual: str) -> Check:
+def _compared(name: str, passed: bool, reason: str, expected: str, actual: str, phrase: str | None = None) -> Check:
     """reason: why it failed, if it did."""
-    return Check(name, "" if passed else reason, expected, actual, passed)
+    return Check(name, "" if passed else reason, expected, actual, passed, phrase)
 
 
 def _surroundings(text: str, folded: str, phrase: str) -> str:

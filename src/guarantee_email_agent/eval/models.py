@@ -459,7 +459,8 @@ class EvalResult:
     def of(cls, scenario: EvalTestCase | InvalidScenario, runs: Sequence[CaseResult]) -> Self:
         """The first run that failed, else the first one, stands for all."""
         case = Case(tuple(runs))
-        shown, took_ms = case.shown, round(case.shown.duration_ms)
+        shown = case.shown
+        took_ms = round(shown.duration_ms)
         actual = {} if shown.response is None else {**shown.response, "processing_time_ms": took_ms}
         return cls(scenario, case.passed, list(map(str, case.failed_checks)), actual, took_ms, case)
 

@@ -46,6 +46,7 @@ from guarantee_email_agent.eval.mocks import (
     says_date,
 )
 from guarantee_email_agent.eval.models import (
+    NO_LIMITS,
     EvalEmail,
     EvalExpectedOutput,
     EvalResult,
@@ -162,7 +163,7 @@ class EvalRunner:
 
     def report_run(self, number: int, run: CaseResult) -> CaseResult:
         """The run of that number, once whoever wants each has it."""
-        run = run._replace(repetition=number)
+        run = run if run.repetition == number else run._replace(repetition=number)
         if self._on_result is not None:
             self._on_result(run)
         return run
@@ -204,13 +205,14 @@ class EvalRunner:
             from guarantee_email_agent.eval.turns import go_on  # few scenarios have any
 
             checks += await go_on(test_case, mocks, report, actual, process)
-        took = {"calls": mocks.tools.calls, "processing_time_ms": actual["processing_time_ms"]}
         verdict = None
         if self.wants_record(test_case):
             verdict = self.judge(test_case, build_record(test_case, trace, actual, build_raw_email(test_case)))
         rubric, closed = await self.ask_rubric(test_case, actual["response_body"], llm)
         if not (llm is not None and lacks_model(report)):  # without an answer of the model there is nothing to judge
-            checks += run_checks(check_at_most(limits, took, None if meter is None else meter.total))
+            if limits is not NO_LIMITS:
+                took = {"calls": mocks.tools.calls, "processing_time_ms": actual["processing_time_ms"]}
+                checks += run_checks(check_at_most(limits, took, None if meter is None else meter.total))
             checks += () if verdict is None else check_verdict(str(test_case.test), verdict)
             checks += closed
         return judged_case(
@@ -271,7 +273,9 @@ class EvalRunner:
             more.append(check_previous_reply(previous.scenario, known))
         more.append(check_agent_report(report, actual))
         checks = judge_output(test_case.expected_output, actual, test_case.recipient, *more)
-        stopped = run_checks(check_completed(report, any(not check.passed for check in checks)))
+        stopped = list[Check]()
+        if report.failed_step:
+            stopped = run_checks(check_completed(report, any(not check.passed for check in checks)))
         return report, actual, stopped if is_live and lacks_model(report) else [*checks, *stopped]
 
     def create_processor(
@@ -398,8 +402,8 @@ def check_captured(test_case: EvalTestCase, captured: Captured) -> Iterator[Chec
     previous = test_case.input.previous_reply
     yield from check_notes(previous.ticket_id if previous else None, captured.noted)
     yield from (Check("calls", problem) for problem in captured.unknown)
-    settings = test_case.input.agent
-    yield from check_mode(settings.mode if settings else None, [call.as_dict() for call in captured.calls])
+    if (settings := test_case.input.agent) is not None:
+        yield from check_mode(settings.mode, [call.as_dict() for call in captured.calls])
 
 
 def check_raw_file(email: EvalEmail, previous: PreviousReply | None = None) -> Iterator[Check]:

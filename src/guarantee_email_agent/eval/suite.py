@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.eval.case_result import as_case, as_model_usage
+from guarantee_email_agent.eval.case_result import as_case, as_model_usage, at_position
 from guarantee_email_agent.eval.execution import EvalOptions, Execution
-from guarantee_email_agent.eval.loader import position_in, select_scenarios
+from guarantee_email_agent.eval.loader import select_scenarios
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.reporter import SMALL_SUITE, EvalReporter
 from guarantee_email_agent.instructions.file_checks import instruction_warnings
@@ -148,11 +148,10 @@ class _Suite:
 
     def _new_cases(self, on_result: _OnResult | None) -> _Cases:
         earlier, recorder = self.earlier, self.recorder
-        files = self.files
-        if known := self._known:
-            files = [file for position, file in enumerate(files, 1) if position not in known]
+        known = self._known
+        positions = {file: position for position, file in enumerate(self.files, 1) if position not in known}
         results = self.execution.results(
-            files,
+            list(positions),
             on_result=None if recorder is None else recorder.on_result,
             earlier=None if earlier is None else earlier.begun,
         )
@@ -160,7 +159,7 @@ class _Suite:
             for result in results:
                 if on_result is not None:
                     on_result(result)
-                case = as_case(result, position_in(self.files, result.test_case.file))
+                case = at_position(result.case or as_case(result), positions.get(result.test_case.file or "", 0))
                 yield case if self.blind is None else self.blind.case(case)
 
     def facts(self) -> dict[str, Any]:
