@@ -156,12 +156,13 @@ class EvalLoader:
             yield entry
 
     def _build_test_case(self, data: object, path: str, text: str | None) -> EvalTestCase:
-        folders = [os.path.dirname(path)]
-        while self._suite is not None and folders[-1].startswith(os.path.join(self._suite, "")):
-            folders.append(os.path.dirname(folders[-1]))
         mocks = _mocks_of(data)
+        mocked = [name for name in mocks if name not in OWN_SERVICES]
+        folders = [os.path.dirname(path)] if mocked else []
+        while folders and self._suite is not None and folders[-1].startswith(os.path.join(self._suite, "")):
+            folders.append(os.path.dirname(folders[-1]))
         try:
-            servers = load_declared_servers(folders, (name for name in mocks if name not in OWN_SERVICES))
+            servers = load_declared_servers(folders, mocked)
         except ValueError as error:
             raise _error(path, f"Server cannot be used: {error}", "eval_server_invalid") from None
         case = build(EvalTestCase, data, {"file": path, "text": text, "servers": servers})
@@ -210,10 +211,9 @@ def _merge_documents(documents: list[object], path: str) -> object:
             what = "a list" if isinstance(document, list) else "plain text"
             problem = f"Wrong type: a scenario is a mapping of keys to values, not {what}"
             raise _error(path, problem, "eval_wrong_type")
-        for key in document:
-            if key in merged:
-                problem = f"Duplicate key: {key} stands in both documents; keep one"
-                raise _error(path, problem, "eval_duplicate_key")
+        for key in filter(merged.__contains__, document):
+            problem = f"Duplicate key: {key} stands in both documents; keep one"
+            raise _error(path, problem, "eval_duplicate_key")
         merged |= document
     return merged
 
@@ -243,7 +243,7 @@ def _find_missing(data: object, any_agent: bool) -> Iterator[Problem]:
     if not any_agent:
         of_others = ((("input",), met, ("task", "world")), *((*place, _OF_OTHERS) for place in places))
         for section, values, names in of_others:
-            for name in (each for each in names if each in values):
+            for name in filter(values.__contains__, names):
                 wrong = "is for an agent that --agent names: ours gets a mail, and replies"
                 yield Problem((*section, name), "value", wrong)
         if "task" in met and "email" not in met:

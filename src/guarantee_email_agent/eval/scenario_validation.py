@@ -29,7 +29,7 @@ _PROVED: Final = "proved"  # what the ledger has where an agent was stopped whil
 _STATUSES: Final = WARRANTY.told_statuses
 _STATUS: Final = ("input", "mock_responses", "warranty_api", "status")
 _EXPECTED: Final = ("expected_output",)
-_USED: Final = (*_EXPECTED, "scenario_instruction_used")
+_USED: Final = "scenario_instruction_used"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,29 +58,34 @@ class KnownNames:
 
 def find_name_problems(data: object, known: KnownNames) -> Iterator[Problem]:
     """Names in a file's data that no instruction file knows. What has not the right type is not judged here."""
-    no_such_file = "no instruction file is called so"
-    used, turns = _text_at(data, _USED), _value_at(data, ("turns",))
-    further = (("turns", number, *_EXPECTED) for number in range(len(turns) if isinstance(turns, list) else 0))
-    for place in (_EXPECTED, *further):
-        yield from _unknown_name(data, (*place, _USED[-1]), no_such_file, (*known.instructions, _NO_INSTRUCTION))
+    no_such_file, names = "no instruction file is called so", (*known.instructions, _NO_INSTRUCTION)
+    met, turns = _section(data, "input"), _section(data, "turns")
+    of_turns = enumerate(turns if isinstance(turns, list) else ())
+    later = ((("turns", number, *_EXPECTED), _section(turn, *_EXPECTED)) for number, turn in of_turns)
+    first = _section(data, *_EXPECTED)
+    used = _text(first, _USED)
+    for place, expected in ((_EXPECTED, first), *later):
+        yield from _unknown_name(expected, (*place, _USED), no_such_file, names)
         if place == _EXPECTED and used not in (None, _NO_INSTRUCTION):  # where it stops, the category may say of what
             yield from _unknown_name(data, ("category",), no_such_file, known.instructions)
-        yield from _unknown_sentences(data, place, known)
+        yield from _unknown_sentences(expected, place, known)
         reason = (*place, "hand_over_reason")
-        yield from _unknown_name(data, reason, "no instruction file has this reason", known.hand_over_reasons)
+        yield from _unknown_name(expected, reason, "no instruction file has this reason", known.hand_over_reasons)
     previous = ("input", "previous_reply", "scenario")
-    yield from _unknown_name(data, previous, no_such_file, (*known.instructions, _PROVED))
-    status = _text_at(data, _STATUS)
+    yield from _unknown_name(_section(met, "previous_reply"), previous, no_such_file, (*known.instructions, _PROVED))
+    status = _text(_section(met, "mock_responses", "warranty_api"), _STATUS[-1])
     if status and known.undecided and used not in (None, known.undecided) and word_key(status) not in _STATUSES:
         meant = suggestion(status, _STATUSES)
         wrong = f"must be valid, expired or not_found, not {_shown(status)}"
         yield Problem(_STATUS, "value", f"{wrong}; any other word ends in {known.undecided!r}, not in {used!r}{meant}")
 
 
-def _unknown_sentences(data: object, place: KeyPath, known: KnownNames) -> Iterator[Problem]:
-    used, named = _text_at(data, (*place, _USED[-1])) or "", _value_at(data, (*place, "reply_sentences"))
+def _unknown_sentences(expected: object, place: KeyPath, known: KnownNames) -> Iterator[Problem]:
+    if not isinstance(named := _section(expected, "reply_sentences"), list):
+        return
+    used = _text(expected, _USED) or ""
     ids = known.sentences.get(used, ())
-    for index, name in enumerate(named if isinstance(named, list) and used in (*known.instructions, "none") else ()):
+    for index, name in enumerate(named if used in (*known.instructions, _NO_INSTRUCTION) else ()):
         if isinstance(name, str) and name not in ids:
             known_ids = f"{suggestion(name, ids) or '.'} Known are: {', '.join(ids) or 'none'}"
             wrong = f"is {_shown(name)}, but no sentence in the replies of {used} has this id{known_ids}"
@@ -220,12 +225,12 @@ def _listed(word: str, known: Iterable[str]) -> str:
 
 def find_file_problems(data: object, path: str) -> Iterator[tuple[str, str]]:
     """What is wrong with the file as such, its name and what must stand beside it: (problem, error code)."""
-    if (test := _text_at(data, ("test",))) and not os.path.isfile(os.path.join(os.path.dirname(path), test)):
+    if (test := _text(data, "test")) and not os.path.isfile(os.path.join(os.path.dirname(path), test)):
         yield f"Test not found: {test} is not beside this file", "eval_test_not_found"
-    mail = _text_at(data, ("input", "email", "raw_file"))
+    mail = _text(_section(data, "input", "email"), "raw_file")
     if mail and not os.path.isfile(os.path.join(os.path.dirname(path), mail)):
         yield f"Mail not found: {mail} is not beside this file", "eval_mail_not_found"
-    category, scenario_id = _text_at(data, ("category",)), _text_at(data, ("scenario_id",))
+    category, scenario_id = _text(data, "category"), _text(data, "scenario_id")
     if category is None or scenario_id is None:
         return
     stem, _, ending = os.path.basename(path).rpartition(".")
@@ -245,24 +250,21 @@ def find_file_problems(data: object, path: str) -> Iterator[tuple[str, str]]:
             yield f"Wrong id: {problem}; write scenario_id: {stem}, or rename the file", "eval_wrong_id"
 
 
-def _unknown_name(data: object, path: KeyPath, problem: str, known: tuple[str, ...]) -> Iterator[Problem]:
-    name = _text_at(data, path)
+def _unknown_name(section: object, path: KeyPath, problem: str, known: tuple[str, ...]) -> Iterator[Problem]:
+    name = _text(section, str(path[-1]))
     if name is not None and name not in known:
         meant = suggestion(name, known) or f"; known are {', '.join(known)}"
         yield Problem(path, "value", f"is {_shown(name)}, but {problem}{meant}")
 
 
-def _value_at(data: object, path: KeyPath) -> object:
-    for key in path:
-        if isinstance(data, list) and isinstance(key, int):
-            data = data[key]
-        else:
-            data = data.get(key) if isinstance(data, dict) else None
+def _section(data: object, *keys: str) -> object:
+    for key in keys:
+        data = data.get(key) if isinstance(data, dict) else None
     return data
 
 
-def _text_at(data: object, path: KeyPath) -> str | None:
-    value = _value_at(data, path)
+def _text(section: object, key: str) -> str | None:
+    value = section.get(key) if isinstance(section, dict) else None
     return value if isinstance(value, str) and value.strip() else None
 
 
