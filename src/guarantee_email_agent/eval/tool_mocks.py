@@ -12,9 +12,9 @@ import os
 import time
 from base64 import b64decode
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, NamedTuple, TypeVar
+from typing import Any, Final, Literal, NamedTuple, Self, TypeVar
 
 from guarantee_email_agent.eval.call_checks import find_argument_problems, find_json_problems, has_arguments
 from guarantee_email_agent.eval.declared_servers import (
@@ -81,7 +81,8 @@ _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, default=dict)
 
 @dataclass(slots=True)
 class ToolCall:
-    """A call as a mock noted it. answer: what came back, or why nothing did; None while there is none.
+    """A call as a mock noted it. answer: what came back, or why nothing did; None while there is none. An exception
+    that leaves its `with` is an answer, too.
 
     took_ms: None while it goes on. refused: whether nothing came of it since no such call can be made, such as one of a
     tool that is none.
@@ -94,6 +95,16 @@ class ToolCall:
     is_error: bool = False
     refused: bool = False
     took_ms: float | None = None
+    began: float = field(default_factory=time.perf_counter, repr=False, compare=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
+        if isinstance(error, Exception):
+            self.is_error = True
+            self.answered(f"{type(error).__name__}: {error}")
+        self.took_ms = 1000 * (time.perf_counter() - self.began)
 
     def answered(self, answer: _Answered) -> _Answered:
         """Note what came back, and hand it on."""
@@ -108,11 +119,15 @@ class ToolCall:
         """As the `execution_trace` of a record has it. done: whether a mail is answered by it."""
         name = f"{self.server}.{self.tool}"
         done = name in _COMPLETING and self.answer is not None and not self.is_error
-        marks = {"answered": self.answer is not None, "error": self.is_error, "refused": self.refused}
-        feedback = {name: mark for name, mark in marks.items() if mark is (name != "answered")}
+        feedback: dict[str, Any] = {"done": done, "message": self.answer or ""}
+        if self.answer is None:
+            feedback["answered"] = False
+        if self.is_error:
+            feedback["error"] = True
+        if self.refused:
+            feedback["refused"] = True
         # No argument may stand for the name of the tool.
-        action = {**self.arguments, "action_type": name}
-        return {"action": action, "feedback": {"done": done, "message": self.answer or "", **feedback}}
+        return {"action": {**self.arguments, "action_type": name}, "feedback": feedback}
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,20 +269,11 @@ class ToolMocks:
             return replace(given, answer=str(error), content=None, is_error=True)
         return given if (given.answer, given.content) != (None, None) else replace(given, answer=answer)
 
-    @contextmanager
-    def noting(self, server: str, tool: str, arguments: Mapping[str, Any]) -> Iterator[ToolCall]:
-        """Note a call as it comes in; whoever answers it says what in the ToolCall. An exception is an answer, too."""
+    def noting(self, server: str, tool: str, arguments: Mapping[str, Any]) -> ToolCall:
+        """Note a call as it comes in; whoever answers it says what in the ToolCall."""
         call = ToolCall(server, truncate(tool, _MAX_TOOL_CHARS), dict(arguments))
         self.calls.append(call)
-        began = time.perf_counter()
-        try:
-            yield call
-        except Exception as error:
-            call.is_error = True
-            call.answered(f"{type(error).__name__}: {error}")
-            raise
-        finally:
-            call.took_ms = 1000 * (time.perf_counter() - began)
+        return call
 
     def note_unknown_tool(self, server: str, tool: str) -> None:
         """One that one of our own servers does not have."""

@@ -189,7 +189,7 @@ class FileCache(Generic[_Value]):
         if (
             (self._signatures or self._open)
             and [status.st_ctime_ns for status in map(os.fstat, self._open)] == self._changed
-            and all(file_signature(each[0]) == each for each in self._signatures)
+            and [file_signature(each[0]) for each in self._signatures] == self._signatures
         ):
             return self._value
         self._close()
