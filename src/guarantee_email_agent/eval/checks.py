@@ -402,11 +402,9 @@ def check_verdict(test: str, verdict: Verdict) -> Iterator[Check]:
 
 def format_value(value: object) -> str:
     """A value as a failure shows it: text in quotes, cut to about 200 characters."""
-    if value is _ABSENT:
-        return "(nothing reported)"
-    if not isinstance(value, str):
-        return truncate(repr(value), _MAX_CHARACTERS)
-    return repr(value if len(value) <= _MAX_CHARACTERS else f"{value[:_MAX_CHARACTERS].rstrip()} …")
+    if isinstance(value, str):
+        return repr(value if len(value) <= _MAX_CHARACTERS else f"{value[:_MAX_CHARACTERS].rstrip()} …")
+    return "(nothing reported)" if value is _ABSENT else truncate(repr(value), _MAX_CHARACTERS)
 
 
 def find_phrase(phrase: str, body: str) -> tuple[int, int] | None:

@@ -16,15 +16,10 @@ from dataclasses import replace
 from datetime import date
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from guarantee_email_agent.eval.declared_servers import DeclaredServer, load_declared_servers
-from guarantee_email_agent.eval.models import (
-    EvalTestCase,
-    InvalidScenario,
-    MockResponses,
-    MockWarrantyAnswer,
-)
+from guarantee_email_agent.eval.models import EvalTestCase, InvalidScenario, MockResponses, MockWarrantyAnswer
 from guarantee_email_agent.eval.scenario_validation import (
     KnownNames,
     find_contradictions,
@@ -232,7 +227,7 @@ def _find_missing(data: object, any_agent: bool) -> Iterator[Problem]:
 
     Our own gets a mail, and it alone has instructions of ours. Another one may get a task instead, and no mailbox.
     """
-    met, expected = (_mapping_at(data, name) for name in ("input", "expected_output"))
+    met, expected = _mapping_at(data, "input"), _mapping_at(data, "expected_output")
     if met is None or expected is None:
         return
     places: list[tuple[KeyPath, dict[str, object]]] = [(("expected_output",), expected)]
@@ -275,11 +270,8 @@ def _mapping_at(data: object, key: str) -> dict[str, object] | None:
 
 def _mocks_of(data: object) -> dict[str, dict[str, object]]:
     """Empty for what is told as a wrong type."""
-    mocks = data.get("input") if isinstance(data, dict) else None
-    mocks = mocks.get("mock_responses") if isinstance(mocks, dict) else None
-    if not isinstance(mocks, dict) or not all(map(_is_mapping_of_text, (mocks, *mocks.values()))):
-        return {}
-    return mocks
+    mocks: dict[str, Any] | None = _mapping_at(_mapping_at(data, "input"), "mock_responses")
+    return mocks if mocks is not None and all(map(_is_mapping_of_text, (mocks, *mocks.values()))) else {}
 
 
 def _find_mock_problems(

@@ -27,11 +27,7 @@ from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.port import LanguageModel, Message, ModelClient, ToolUseBlock
 from guarantee_email_agent.llm.prompts import TRIAGE_TOOL
 from guarantee_email_agent.services.call_errors import classify_message, service_error
-from guarantee_email_agent.services.ports import (
-    Admission,
-    Reply,
-    Thread,
-)
+from guarantee_email_agent.services.ports import Admission, Reply, Thread
 from guarantee_email_agent.utils.errors import IntegrationError
 
 _RETRYABLE_FAILURES = frozenset({"timeout", "unavailable"})

@@ -180,9 +180,9 @@ class MockWarrantyAnswer:
 class MockResponses:
     """The keys that `mock_responses` may have; a scenario keeps them as the mapping that its author wrote."""
 
-    gmail: MockFailure = field(default_factory=MockFailure, metadata={"doc": "The mailbox."})
-    warranty_api: MockWarrantyAnswer = field(default_factory=MockWarrantyAnswer)
-    ticketing: MockFailure = field(default_factory=MockFailure, metadata={"doc": "The ticketing system."})
+    gmail: MockFailure = setting(MockFailure(), "The mailbox.")
+    warranty_api: MockWarrantyAnswer = MockWarrantyAnswer()
+    ticketing: MockFailure = setting(MockFailure(), "The ticketing system.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -459,8 +459,7 @@ class EvalResult:
     def of(cls, scenario: EvalTestCase | InvalidScenario, runs: Sequence[CaseResult]) -> Self:
         """The first run that failed, else the first one, stands for all."""
         case = Case(tuple(runs))
-        shown = case.shown
-        took_ms = round(shown.duration_ms)
+        shown, took_ms = case.shown, round(case.shown.duration_ms)
         actual = {} if shown.response is None else {**shown.response, "processing_time_ms": took_ms}
         return cls(scenario, case.passed, list(map(str, case.failed_checks)), actual, took_ms, case)
 

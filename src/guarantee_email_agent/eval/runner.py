@@ -273,9 +273,8 @@ class EvalRunner:
             more.append(check_previous_reply(previous.scenario, known))
         more.append(check_agent_report(report, actual))
         checks = judge_output(test_case.expected_output, actual, test_case.recipient, *more)
-        stopped = list[Check]()
-        if report.failed_step:
-            stopped = run_checks(check_completed(report, any(not check.passed for check in checks)))
+        others_failed = bool(report.failed_step) and any(not check.passed for check in checks)
+        stopped = run_checks(check_completed(report, others_failed))
         return report, actual, stopped if is_live and lacks_model(report) else [*checks, *stopped]
 
     def create_processor(

@@ -60,11 +60,10 @@ def find_name_problems(data: object, known: KnownNames) -> Iterator[Problem]:
     """Names in a file's data that no instruction file knows. What has not the right type is not judged here."""
     no_such_file, names = "no instruction file is called so", (*known.instructions, _NO_INSTRUCTION)
     met, turns = _section(data, "input"), _section(data, "turns")
-    of_turns = enumerate(turns if isinstance(turns, list) else ())
-    later = ((("turns", number, *_EXPECTED), _section(turn, *_EXPECTED)) for number, turn in of_turns)
-    first = _section(data, *_EXPECTED)
-    used = _text(first, _USED)
-    for place, expected in ((_EXPECTED, first), *later):
+    used = _text(_section(data, *_EXPECTED), _USED)
+    further = enumerate(turns if isinstance(turns, list) else ())
+    for place, turn in ((_EXPECTED, data), *((("turns", number, *_EXPECTED), turn) for number, turn in further)):
+        expected = _section(turn, *_EXPECTED)
         yield from _unknown_name(expected, (*place, _USED), no_such_file, names)
         if place == _EXPECTED and used not in (None, _NO_INSTRUCTION):  # where it stops, the category may say of what
             yield from _unknown_name(data, ("category",), no_such_file, known.instructions)
@@ -81,11 +80,9 @@ def find_name_problems(data: object, known: KnownNames) -> Iterator[Problem]:
 
 
 def _unknown_sentences(expected: object, place: KeyPath, known: KnownNames) -> Iterator[Problem]:
-    if not isinstance(named := _section(expected, "reply_sentences"), list):
-        return
-    used = _text(expected, _USED) or ""
+    used, named = _text(expected, _USED) or "", _section(expected, "reply_sentences")
     ids = known.sentences.get(used, ())
-    for index, name in enumerate(named if used in (*known.instructions, _NO_INSTRUCTION) else ()):
+    for index, name in enumerate(named if isinstance(named, list) and used in (*known.instructions, "none") else ()):
         if isinstance(name, str) and name not in ids:
             known_ids = f"{suggestion(name, ids) or '.'} Known are: {', '.join(ids) or 'none'}"
             wrong = f"is {_shown(name)}, but no sentence in the replies of {used} has this id{known_ids}"

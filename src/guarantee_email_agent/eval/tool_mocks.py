@@ -81,8 +81,7 @@ _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, default=dict)
 
 @dataclass(slots=True)
 class ToolCall:
-    """A call as a mock noted it. answer: what came back, or why nothing did; None while there is none. An exception
-    that leaves its `with` is an answer, too.
+    """A call as a mock noted it. answer: what came back, or why nothing did; None while there is none.
 
     took_ms: None while it goes on. refused: whether nothing came of it since no such call can be made, such as one of a
     tool that is none.
@@ -270,7 +269,7 @@ class ToolMocks:
         return given if (given.answer, given.content) != (None, None) else replace(given, answer=answer)
 
     def noting(self, server: str, tool: str, arguments: Mapping[str, Any]) -> ToolCall:
-        """Note a call as it comes in; whoever answers it says what in the ToolCall."""
+        """Note a call as it comes in; whoever answers it says what in the ToolCall. An exception is an answer, too."""
         call = ToolCall(server, truncate(tool, _MAX_TOOL_CHARS), dict(arguments))
         self.calls.append(call)
         return call

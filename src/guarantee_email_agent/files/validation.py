@@ -109,16 +109,16 @@ def default_of(field: Field[Any]) -> Any:
 def none_is_default(record: Any) -> None:
     """For `__post_init__` of a frozen dataclass: who passes None in Python means the default."""
     kind: Any = type(record)
-    names = _names_with_default(kind)
-    if None in map(getattr, repeat(record), names):
-        for each in fields(record):
-            if each.name in names and getattr(record, each.name) is None:
-                object.__setattr__(record, each.name, default_of(each))
+    with_default = _with_default(kind)
+    if None in map(getattr, repeat(record), with_default):
+        for name, each in with_default.items():
+            if getattr(record, name) is None:
+                object.__setattr__(record, name, default_of(each))
 
 
 @cache
-def _names_with_default(record: type) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(record) if default_of(each) is not None)
+def _with_default(record: type) -> dict[str, Field[Any]]:
+    return {each.name: each for each in fields(record) if default_of(each) is not None}
 
 
 def build(

@@ -14,14 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.runlog.database import RUN_COUNTS, Database, RunOwners, StoreError, storable, temporary_store
-from guarantee_email_agent.runlog.records import (
-    PARTS,
-    RUN_HEAD,
-    CaseResult,
-    InputSet,
-    Run,
-    Usage,
-)
+from guarantee_email_agent.runlog.records import PARTS, RUN_HEAD, CaseResult, InputSet, Run, Usage
 
 BATCH: Final = 256
 _BATCH_S: Final = 1.0

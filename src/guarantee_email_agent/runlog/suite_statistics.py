@@ -388,8 +388,7 @@ class GroupCounter:
         self._counts: dict[tuple[str, str], list[int]] = {}
 
     def add(self, case: Case) -> None:
-        shown = case.shown
-        count = self._counts.setdefault((shown.category, shown.language), [0, 0])
+        count = self._counts.setdefault((case.shown.category, case.shown.language), [0, 0])
         count[0] += case.passed
         count[1] += 1
 
