@@ -24,7 +24,7 @@ sys.setprofile(None)
 print(code, calls, sum(name.startswith("guarantee_email_agent") for name in sys.modules), file=sys.stderr)
 """
 
-MAX_CALLS_A_SCENARIO = 1_290
+MAX_CALLS_A_SCENARIO = 1_160
 MAX_CALLS_AT_THE_START = 145_000
 """Above all of reading the instruction files and compiling their phrases."""
 MAX_MODULES = 110

@@ -9,10 +9,9 @@ from itertools import compress, pairwise
 from typing import Final, NamedTuple
 
 from guarantee_email_agent.instructions.lexicon import Lexicon
-from guarantee_email_agent.instructions.look_up import NumberFormat
+from guarantee_email_agent.instructions.look_up import NumberFormat, NumberPattern
 from guarantee_email_agent.instructions.phrases import PhraseMatcher, TokenizedText, fold, parse_phrase, tokenize
 from guarantee_email_agent.reading.number_corrections import CorrectionReader
-from guarantee_email_agent.reading.number_formats import number_patterns
 from guarantee_email_agent.reading.number_labels import (
     A_PHONE_NUMBER,
     BARE_NUMBER,
@@ -112,7 +111,7 @@ class NumberReader:
         self._format = number_format
         self._is_serial = not number_format.labels
         in_lexicon = find_labels(words, lexicon)
-        self._numbers = find_number_tokens(words, lexicon, in_lexicon, number_patterns(number_format.patterns))
+        self._numbers = find_number_tokens(words, lexicon, in_lexicon, _patterns(number_format.patterns))
         found = [Label(each.first, each.end, _LABEL_CLAIMS[each.payload]) for each in in_lexicon]
         self._labels = {label.first: label for label in outermost(self._claims(found))}
         numbers = (match.end for match in lexicon.labels.find(words) if match.payload == "number")
@@ -278,7 +277,7 @@ class NumberReader:
         return is_distinctive(number.text) or (is_long and not self._has_standard_form(number))
 
     def _fits(self, text: str) -> bool:
-        return any(pattern.strict.fullmatch(text) for pattern in number_patterns(self._format.patterns))
+        return any(pattern.strict.fullmatch(text) for pattern in _patterns(self._format.patterns))
 
     def _is_ours(self, number: NumberToken) -> bool:
         """Whether a number that counts may be looked up and repeated to its sender."""
@@ -673,3 +672,8 @@ def _words_of_example(words: TokenizedText, first: int) -> tuple[int, ...]:
 def _matcher(labels: tuple[str, ...]) -> PhraseMatcher[None]:
     """Of labels that were checked when the configuration was read."""
     return PhraseMatcher(parse_phrase(phrase, None) for phrase in labels)
+
+
+@lru_cache(maxsize=64)
+def _patterns(sources: tuple[str, ...]) -> tuple[NumberPattern, ...]:
+    return tuple(map(NumberPattern, sources))

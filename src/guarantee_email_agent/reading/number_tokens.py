@@ -18,8 +18,8 @@ from typing import Final, NamedTuple
 from unicodedata import combining
 
 from guarantee_email_agent.instructions.lexicon import LabelKind, Lexicon
+from guarantee_email_agent.instructions.look_up import NumberPattern
 from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedText
-from guarantee_email_agent.reading.number_formats import NumberPattern
 from guarantee_email_agent.reading.unreadable import UnreadableSigns
 
 MAX_GROUP_LENGTH: Final = 5
