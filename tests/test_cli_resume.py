@@ -79,6 +79,7 @@ def test_a_live_run_that_is_killed_again_and_again_pays_for_no_result_twice(
         assert "Pass rate: 3/3 (100%)" in replayed.stdout
 
 
+@pytest.mark.slow
 def test_what_was_paid_before_a_kill_counts_under_the_cost_limit(desk: LiveDesk) -> None:
     desk.server.replies = [*[INTERPRETED] * 3, HANGS]
     process = desk.start("--llm", "live")
@@ -91,6 +92,7 @@ def test_what_was_paid_before_a_kill_counts_under_the_cost_limit(desk: LiveDesk)
     assert len(desk.server.requests) == 4
 
 
+@pytest.mark.slow
 def test_what_was_paid_for_no_result_before_a_stop_counts_when_it_goes_on(desk: LiveDesk) -> None:
     desk.server.replies = [*[INTERPRETED] * 3, error_reply(429, retry_after="3600")]
     stopped = desk.run("--llm", "live")
@@ -100,6 +102,7 @@ def test_what_was_paid_for_no_result_before_a_stop_counts_when_it_goes_on(desk: 
     assert "claude-sonnet-4-6: 7 answers" in desk.run("--llm", "live", "--resume").stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="agents as programs need Linux")
 def test_an_agent_that_is_a_program_is_not_started_again_for_what_it_has_done(desk: LiveDesk) -> None:
     (desk.folder / "agent.py").write_text(AGENT.format(folder=str(desk.folder)), encoding="utf-8")

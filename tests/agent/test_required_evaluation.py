@@ -136,6 +136,7 @@ def test_the_mode_is_no_part_of_what_is_proved(project: Project) -> None:
     assert project.checked(mode="drafts") == "✓ Evaluation: passed (run-1)"
 
 
+@pytest.mark.slow
 def test_a_changed_suite_waits_for_its_evaluation(project: Project, caplog: pytest.LogCaptureFixture) -> None:
     below = project.suite.folder / "more"
     below.mkdir()

@@ -45,6 +45,7 @@ class TestOnce:
         assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "[]"), done.stderr
         assert len(company.replies()) == 1
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("module", [True, False])
     def test_our_own_services_may_be_mcp_servers(self, company: Company, module: bool) -> None:
         """As a configuration of an earlier version has them, also under the earlier name of the mailbox."""

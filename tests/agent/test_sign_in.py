@@ -154,6 +154,7 @@ def kept(folder: Path) -> str:
     return str(json.loads((folder / "token.json").read_text())["refresh_token"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_check_ends_with_the_new_token(folder: Path, holding_issuer: OAuthIssuer, number: signal.Signals) -> None:
     pytest.importorskip("oauthlib", reason="oauthlib is not installed: uv sync --group ci")

@@ -15,6 +15,7 @@ HISTORIES = 4_000
 PARTS = 4
 
 
+@pytest.mark.slow
 def test_every_invariant_holds() -> None:
     done = _simulate("--histories", "100")
     assert done.returncode == 0, done.stdout
@@ -28,6 +29,7 @@ def test_every_invariant_holds_in_many_more(part: int) -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.slow
 def test_a_seed_replays_exactly() -> None:
     trace, other = (_simulate("--seed", "112", PYTHONHASHSEED=seed).stdout for seed in ("1", "2"))
     assert len(trace.splitlines()) > 20

@@ -83,6 +83,7 @@ def record(folder: Path, script: Script, *calls: tuple[str, dict[str, Any]]) -> 
     return answers, (folder / "stderr").read_text()
 
 
+@pytest.mark.slow
 def test_a_scenario_made_of_what_passed_runs_at_once(tmp_path: Path, script: Script) -> None:
     calls: list[tuple[str, dict[str, Any]]] = [
         ("book", {"guest": GUEST, "filter": {"contains": "sea"}}),
@@ -125,6 +126,7 @@ def assert_passes(folder: Path, calls: list[tuple[str, dict[str, Any]]]) -> None
     assert (run.returncode, "Pass rate: 1/1 (100%)" in run.stdout, run.stderr) == (0, True, ""), run.stdout
 
 
+@pytest.mark.slow
 def test_answers_that_differ_come_in_turn_and_what_asks_for_more_comes_first(tmp_path: Path) -> None:
     script = Script(tmp_path / "script.json")
     one, two = ({"tools": TOOLS, "answers": {"list": said(word)}} for word in ("one", "two"))

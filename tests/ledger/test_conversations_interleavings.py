@@ -74,6 +74,7 @@ class Expected:
 MOST = {"address": 2, "thread": 3, "hour": 4, "text": SAME_TEXT_LIMIT}
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(events=st.lists(EVENTS, min_size=10, max_size=50))
 def test_no_limit_is_exceeded_and_none_is_reached_too_early(

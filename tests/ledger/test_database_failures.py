@@ -244,6 +244,7 @@ def test_a_connection_that_is_cut_in_the_middle(postgresql_server: Any, postgres
         ledger.intend_send(held, REPLY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outage_of", ["stopped", "suspended"])
 def test_a_server_that_crashes_or_hangs_and_comes_back(
     postgresql_server: Any, postgresql_url: str, outage_of: str

@@ -4,6 +4,7 @@ import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ledgers import LEASE_S, RETRY_S, WRITES
@@ -33,6 +34,7 @@ class Expected:
     claims: dict[str, Claim] = field(default_factory=dict)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(events=st.lists(st.tuples(st.sampled_from(["one:1", "two:2"]), EVENTS), min_size=10, max_size=60))
 def test_what_the_ledger_promises(ledger: Ledger, ledger_sql: Any, events: list[tuple[str, str]]) -> None:

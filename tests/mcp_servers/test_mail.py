@@ -78,6 +78,7 @@ async def test_the_way_of_one_mail_in_a_maildir(client: Client, tmp_path: Path) 
     assert (reply["X-Ticket"], reply["Auto-Submitted"]) == ("1", "auto-replied")
 
 
+@pytest.mark.slow
 async def test_the_way_of_one_mail_over_imap_with_nothing_of_it_on_stderr(
     start: Callable[..., Client], mail_servers: MailServers, tmp_path: Path
 ) -> None:

@@ -201,6 +201,7 @@ def test_an_agent_that_does_not_fails_with_the_reason(
     assert failures(folder, program) == expected
 
 
+@pytest.mark.slow
 def test_an_agent_that_hangs_leaves_the_others_alone(folder: ScenarioFolder) -> None:
     write(folder, 2)
     results = judged(
@@ -302,6 +303,7 @@ def test_instructions_of_ours_are_not_judged(folder: ScenarioFolder) -> None:
     assert failures(folder, HEALTHY) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", ["http", "stdio"])
 def test_the_official_client_works(folder: ScenarioFolder, transport: str) -> None:
     program = folder.folder.parent / "client.py"

@@ -106,6 +106,7 @@ def desk(tmp_path: Path, server: MessagesServer) -> Desk:
     return Desk(tmp_path, server)
 
 
+@pytest.mark.slow
 def test_what_is_recorded_is_replayed_without_key_and_network(desk: Desk) -> None:
     desk.scenario(more="at_most: {tokens: 81, usd: 0.01}")
     desk.server.replies = [SAID, completion(ending="stop", content="hello"), Reply(json.dumps(RESPONDED).encode())]
@@ -286,6 +287,7 @@ def gateway(server: MessagesServer) -> ModelGateway:
     return ModelGateway(Config(secrets=secrets), None, "live")
 
 
+@pytest.mark.slow
 def test_limits_of_a_case_and_of_the_run_hold(desk: Desk) -> None:
     desk.scenario(1, "at_most: {tokens: 26, usd: 0.00001}")
     desk.scenario(2)

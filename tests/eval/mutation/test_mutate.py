@@ -67,6 +67,7 @@ def test_files_and_their_kinds_come_by_turns_and_changed_ones_first() -> None:
     assert sorted(fault.key for fault in first) == sorted(fault.key for fault in faults)
 
 
+@pytest.mark.slow
 def test_it_goes_on_where_it_was_and_writes_into_no_file_of_the_user(folder: Path) -> None:
     before = contents(folder)
     code, printed = planted(folder, 3)
@@ -88,6 +89,7 @@ def test_it_goes_on_where_it_was_and_writes_into_no_file_of_the_user(folder: Pat
     }
 
 
+@pytest.mark.slow
 def test_what_came_of_files_that_were_edited_meanwhile_is_not_taken_over(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,6 +104,7 @@ def test_what_came_of_files_that_were_edited_meanwhile_is_not_taken_over(
     assert "taken over" not in planted(folder, 2)[1]
 
 
+@pytest.mark.slow
 def test_changed_files_come_first_and_less_than_the_floor_ends_in_4(folder: Path, run: Run) -> None:
     assert planted(folder, 0, floor=1)[0] == 4  # what is not known reaches no floor
     assert run("eval").returncode == 0
@@ -127,6 +130,7 @@ def test_ctrl_c_leaves_what_there_is_and_no_copy(folder: Path) -> None:
     assert contents(folder) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("operator", "file"), [(PROMISE, "missing-info"), (PHRASE, "hand-over")])
 def test_the_scenario_of_an_unnoticed_fault_notices_it(folder: Path, operator: str, file: str) -> None:
     config, options = load_config(folder / "config.yaml"), options_in(folder)

@@ -28,6 +28,7 @@ def mail(number: int = 1, sender: str = "customer@example.org", text: str = "SN1
     ).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("marks", ["keywords", "folders"])
 @pytest.mark.parametrize(
     ("item", "how"),

@@ -295,6 +295,7 @@ def test_a_reply_that_the_server_gave_another_id_is_known_by_what_it_refers_to_a
         assert later.find_sent(REPLY.message_id, everywhere=everywhere) == "unknown"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "message_id",
     [
