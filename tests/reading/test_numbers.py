@@ -16,6 +16,7 @@ ORDER_LABELS = ("order", "order number", "order no", "bestellnummer", "booking r
 FORMATS = {
     "with formats of a company": NumberFormat("serial_number", patterns=("KT-[0-9]{5}-[0-9]", "[0-9]{10}")),
     "order numbers of letters and digits": NumberFormat("order_number", "", ("[A-Z]{2}-?[0-9]{5}",), ORDER_LABELS),
+    "with a short format": NumberFormat("serial_number", patterns=("[A-Z]{2}-[0-9]{5}",)),
     "order numbers of digits": NumberFormat("order_number", "", ("[0-9]{6}",), ORDER_LABELS),
 }
 CASES = [

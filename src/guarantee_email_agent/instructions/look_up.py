@@ -18,6 +18,7 @@ FOUND: Final = "found"
 TICKET_NUMBER: Final = "ticket_number"
 
 _ANY_JOINT: Final = "[-/._]?"
+_MIN_LENGTH: Final = 8
 _JOINTS: Final = {joint: joint for joint in "-/_"} | {rf"\{joint}": joint for joint in "-/._"}
 _PIECE: Final = r"(?s)(?P<piece>\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.)(?P<repeat>\{?)"
 """An escape, a class of characters, or any sign; and whether it is repeated."""
@@ -71,11 +72,13 @@ class NumberPattern:
     def canonical(self, written: str, *, any_joints: bool) -> str | None:
         """A number as the format has it; None for one that has not the format.
 
-        any_joints: whether it may have others than the format, or none. Digits alone may not: they could be a phone's.
+        any_joints: whether it may have others than the format, or none. Digits alone may not: they could be a phone's;
+        nor may a short one, such as an order's PO12345.
         """
         if self.strict.fullmatch(written):
             return written
-        loose = self._loose if any_joints and any(map(str.isalpha, written)) else None
+        is_telling = any(map(str.isalpha, written)) and sum(map(str.isalnum, written)) >= _MIN_LENGTH
+        loose = self._loose if any_joints and is_telling else None
         match = loose.fullmatch(written) if loose else None
         if match is None:
             return None
