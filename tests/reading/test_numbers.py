@@ -16,7 +16,17 @@ ORDER_LABELS = ("order", "order number", "order no", "bestellnummer", "booking r
 FORMATS = {
     "with formats of a company": NumberFormat("serial_number", patterns=("KT-[0-9]{5}-[0-9]", "[0-9]{10}")),
     "order numbers of letters and digits": NumberFormat("order_number", "", ("[A-Z]{2}-?[0-9]{5}",), ORDER_LABELS),
-    "with a short format": NumberFormat("serial_number", patterns=("[A-Z]{2}-[0-9]{5}",)),
+    "with several formats": NumberFormat(
+        "serial_number",
+        patterns=(
+            r"[A-Z]{2}-[0-9]{5}",
+            r"KT-\d{5}-\d",
+            "KT[0-9]{6}",
+            r"LM\d{2}-\d{4}-\d{5}",
+            r"P-\d{2}-\d{5}",
+            r"P-\d{5}-\d{2}",
+        ),
+    ),
     "order numbers of digits": NumberFormat("order_number", "", ("[0-9]{6}",), ORDER_LABELS),
 }
 CASES = [

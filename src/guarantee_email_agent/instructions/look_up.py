@@ -17,13 +17,11 @@ FOUND: Final = "found"
 
 TICKET_NUMBER: Final = "ticket_number"
 
-_ANY_JOINT: Final = "[-/._]?"
+_SIMPLE_FORMAT: Final = r"(?i)[A-Z]+(?:\\d|\[0-9\]|\[A-Z\]|[A-Z0-9]|\{[0-9]+\}|[-/_]|\\[-./])+"
+"""Begins with letters of its own, and has one length."""
+_JOINT: Final = r"(?P<others>\[[^\]]+\])|\\?(?P<joint>[-/._])"
+_MAX_JOINTS: Final = 4
 _MIN_LENGTH: Final = 8
-_JOINTS: Final = {joint: joint for joint in "-/_"} | {rf"\{joint}": joint for joint in "-/._"}
-_PIECE: Final = r"(?s)(?P<piece>\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.)(?P<repeat>\{?)"
-"""An escape, a class of characters, or any sign; and whether it is repeated."""
-_VARIABLE: Final = r"[?*+]|\{[0-9]*,|\\[1-9]"
-"""What makes the length of numbers vary: without their joints, such a pattern could be searched for long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,46 +55,37 @@ class NumberFormat:
 
 
 class NumberPattern:
-    """One of a company's own formats, and how customers spell it: `kt 77120 9` and `KT771209` for `KT-77120-9`.
-
-    source: checked when the configuration was read.
-    """
+    """One of a company's own formats. source: checked when the configuration was read."""
 
     def __init__(self, source: str) -> None:
         self.strict = re.compile(f"(?:{source})", re.IGNORECASE)
         self._joints: list[str] = []
-        self._loose: re.Pattern[str] | None = None
-        if not re.search(_VARIABLE, source.replace("(?:", "(")):
-            self._loose = re.compile(re.sub(_PIECE, self._loosen, source), re.IGNORECASE)
+        self._without_joints: re.Pattern[str] | None = None
+        if re.fullmatch(_SIMPLE_FORMAT, source):
+            loose = re.sub(_JOINT, self._loosen, source)
+            if len(self._joints) <= _MAX_JOINTS:
+                self._without_joints = re.compile(loose, re.IGNORECASE)
 
-    def canonical(self, written: str, *, any_joints: bool) -> str | None:
-        """A number as the format has it; None for one that has not the format.
+    def respelled(self, written: str) -> str | None:
+        """A number as the format has it, where no more is wrong than a joint left out: `KT771209` for `KT-77120-9`.
 
-        any_joints: whether it may have others than the format, or none. Digits alone may not: they could be a phone's;
-        nor may a short one, such as an order's PO12345.
+        None for any other text. A short one needs all joints: PO12345 may be an order's.
         """
-        if self.strict.fullmatch(written):
-            return written
-        is_telling = any(map(str.isalpha, written)) and sum(map(str.isalnum, written)) >= _MIN_LENGTH
-        loose = self._loose if any_joints and is_telling else None
-        match = loose.fullmatch(written) if loose else None
-        if match is None:
+        match = self._without_joints.fullmatch(written) if self._without_joints is not None else None
+        if match is None or sum(map(str.isalnum, written)) < _MIN_LENGTH:
             return None
         number, position = "", 0
         for index, joint in enumerate(self._joints):
             start, end = match.span(f"joint{index}")
-            if start >= 0:  # of the alternative that fits
-                number += written[position:start] + joint
-                position = end
-        number += written[position:]
-        return number if self.strict.fullmatch(number) else None
+            number += written[position:start] + joint
+            position = end
+        return number + written[position:]
 
     def _loosen(self, match: re.Match[str]) -> str:
-        joint = _JOINTS.get(match["piece"])
-        if joint is None or match["repeat"]:
-            return match[0]
-        self._joints.append(joint)
-        return f"(?P<joint{len(self._joints) - 1}>{_ANY_JOINT})"
+        if match["others"]:
+            return match["others"]
+        self._joints.append(match["joint"])
+        return f"(?P<joint{len(self._joints) - 1}>{re.escape(match['joint'])}?)"
 
 
 @dataclass(frozen=True, slots=True)

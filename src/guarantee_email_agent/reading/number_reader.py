@@ -293,8 +293,14 @@ class NumberReader:
         for label in self._labels.values():
             if label.claim == claim:
                 for number in self._numbers_of(label):
-                    if claim == "own" or not self._is_known_otherwise(number):
+                    if claim == "own" or not (self._is_known_otherwise(number) or self._is_outdone(number)):
                         self._found[number.first] = number
+
+    def _is_outdone(self, number: NumberToken) -> bool:
+        """Whether a few digits stand beside what tells more of itself: "F3K2067714, below it 10-14"."""
+        is_short = number.is_usable and len(number.text) < MIN_LENGTH_OF_SAID and not is_distinctive(number.text)
+        others = (each for each in self._numbers if each.first in self._usable and each.first not in self._reasons)
+        return is_short and any(is_distinctive(each.text) and len(each.text) > len(number.text) for each in others)
 
     def _denies_number(self) -> bool:
         """Whether there is none, so that what else stands on the device is something else."""

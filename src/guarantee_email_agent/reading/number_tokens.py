@@ -45,7 +45,6 @@ MAX_WORDS_WITH_DIGITS: Final = (
 MAX_LENGTH_OF_FORMAT: Final = 40
 
 _JOINING_CHARACTERS: Final = frozenset("-_/.")
-_CLOSE_GAPS: Final = _JOINING_CHARACTERS | {" "}
 _UNIT_BEFORE: Final = frozenset("+$€£¥%@\\^~")
 _UNIT_AFTER: Final = frozenset("$€£¥%@°\\^")
 _YEAR: Final = re.compile(r"(?:19[5-9]|20[0-3])[0-9]")  # of a purchase
@@ -172,25 +171,36 @@ def may_be_one_misread(number: str, other: str) -> bool:
 
 
 def _find_spelled(words: TokenizedText, lexicon: Lexicon, patterns: Sequence[NumberPattern]) -> dict[int, NumberToken]:
-    """Numbers of the company's own format that were written with blanks or other joints, by their first words."""
+    """Numbers of the company's own format that were written with blanks, or without joints, by their first words."""
     found = dict[int, NumberToken]()
     taken = 0
     for index in _with_digits(words)[:MAX_WORDS_WITH_DIGITS] if patterns else ():
         for first in range(max(index - 1, taken), index + 1):
             for end in range(min(first + MAX_WORDS_OF_FORMAT, len(words.folded)), index, -1):
                 text = words.text_of(first, end)
-                if first in found or len(text) > MAX_LENGTH_OF_FORMAT or lexicon.never.fullmatch(text.upper()):
+                if first in found or len(text) > MAX_LENGTH_OF_FORMAT:
                     continue
                 if _is_within_group(words, first) or _is_within_group(words, end):
                     continue  # a part of a longer group, such as a bank account
-                spellings = (re.sub(" +", joint, text) for joint in ("-", ""))
-                # Neither the 9 of "KT-77120. 9 years ago" nor the 2 of "KT 77120 - 2 of them" is a part of it.
-                is_close = _CLOSE_GAPS.issuperset(words.gaps[first + 1 : end])
-                numbers = (each.canonical(spelling, any_joints=is_close) for spelling in spellings for each in patterns)
-                if (number := next(filter(None, numbers), text)) != text:
+                number = _spelled_with_blanks(text, patterns) if " " in text else _respelled(text, lexicon, patterns)
+                if number is not None:
                     found[first] = NumberToken(first, end, number.upper())
                     taken = end
     return found
+
+
+def _spelled_with_blanks(text: str, patterns: Sequence[NumberPattern]) -> str | None:
+    spellings = (re.sub(" +", joint, text) for joint in ("-", ""))
+    fitting = (each for each in spellings if any(pattern.strict.fullmatch(each) for pattern in patterns))
+    return next(fitting, None)
+
+
+def _respelled(text: str, lexicon: Lexicon, patterns: Sequence[NumberPattern]) -> str | None:
+    """With the joints that were left out; None for a number that has a format as it stands, or might have several."""
+    if lexicon.never.fullmatch(text.upper()) or any(pattern.strict.fullmatch(text) for pattern in patterns):
+        return None
+    numbers = {number for pattern in patterns if (number := pattern.respelled(text)) is not None}
+    return numbers.pop() if len(numbers) == 1 else None
 
 
 def _with_digits(words: TokenizedText) -> list[int]:
