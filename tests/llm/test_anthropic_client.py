@@ -221,6 +221,24 @@ def test_a_call_that_is_cancelled_ends_at_once_and_leaves_the_client_usable(serv
     assert len(server.requests) == 2
 
 
+def test_a_failure_that_nobody_foresaw_holds_up_no_other_call(
+    server: MessagesServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.replies = [answer(note(1))]
+
+    async def scene() -> Any:
+        async with aclosing(AnthropicModel.of(anthropic_config(server.url))) as model:
+            with monkeypatch.context() as broken:
+                broken.setattr(AnthropicModel, "_send", lambda *_: 1 / 0)
+                with pytest.raises(ZeroDivisionError):
+                    await model.messages.create(**REQUEST)
+            return await model.messages.create(**REQUEST)
+
+    with counted_waits() as attempts:
+        assert asyncio.run(scene()).content[0].id == "toolu_1"
+    assert attempts.seconds == 0
+
+
 def test_nobody_at_the_address_is_an_error_that_names_it() -> None:
     with socket.socket() as taken:  # bound but not listening, so that nobody else can
         taken.bind(("127.0.0.1", 0))

@@ -187,9 +187,6 @@ class ApiModel(ModelClient, ABC):
             refused_s += 0.0 if place is None else permit.at - asked_at
             try:
                 answer = await self._attempt(sent)
-            except asyncio.CancelledError:
-                self.limiter.unanswered()
-                raise
             except RefusedError as error:
                 over_limit = error.code == "llm_rate_limited"
                 pause_s = self.limiter.refused(permit, error.retry_after_s, over_limit=over_limit)
@@ -204,6 +201,9 @@ class ApiModel(ModelClient, ABC):
                     raise
                 await self.clock.sleep(wait_s)
                 attempt, place, not_before = attempt + 1, None, -inf
+            except BaseException:  # cancelled, or a failure that nobody foresaw
+                self.limiter.unanswered()
+                raise
             else:
                 self.limiter.answered()
                 return answer
