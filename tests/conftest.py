@@ -22,8 +22,8 @@ settings.register_profile(
 settings.load_profile("without_deadline")
 
 _OPTIONAL = (
-    "anthropic|check_jsonschema|httpx2|jwt|kubernetes_validate|langchain_anthropic|langgraph|lxml|markdown_it|mcp|mcp_types"
-    "|oauthlib|prometheus_client|psycopg|pydantic_ai|ray|ruff|starlette|uvicorn|backports"
+    "anthropic|check_jsonschema|google|httpx2|jwt|kubernetes_validate|langchain_anthropic|langgraph|lxml|markdown_it|mcp|mcp_types"
+    "|oauthlib|openai|opentelemetry|prometheus_client|psycopg|pydantic_ai|ray|ruff|starlette|uvicorn|backports"
 )
 _MISSING_PACKAGE = re.compile(
     rf"No module named '?(?P<module>{_OPTIONAL})\b|uv sync --inexact --extra (?P<extra>[a-z]+)"

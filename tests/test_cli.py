@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from command_line import MODULE, NEVER_OFFLINE, Run, WriteSuite, modules_of
 
+from guarantee_email_agent import cli
+
 SCRIPT = [str(Path(sys.executable).with_name("guarantee-email-agent"))]
 
 
@@ -70,6 +72,10 @@ def test_help_lists_the_exit_codes(arguments: list[str], run: Run) -> None:
 def test_help_says_what_an_output_that_cannot_be_written_ends_with(command: str, run: Run) -> None:
     (of_failure,) = re.findall(r"^  1 (.*?)^  2 ", run(command, "--help").stdout, re.MULTILINE | re.DOTALL)
     assert "output could not be written" in " ".join(of_failure.split())
+
+
+def test_one_process_may_run_several_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [cli.run([command, "--help"]) for command in ("run", "stale")] == [0, 0]
 
 
 def test_the_version_is_told(run: Run) -> None:

@@ -4,11 +4,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from starlette.testclient import TestClient
-
-from guarantee_email_agent.viewer.pages import Site
-from guarantee_email_agent.viewer.server import RequestGuard, create_application
-
 PORT = 8420
 OWN = f"http://127.0.0.1:{PORT}"
 
@@ -55,6 +50,11 @@ class ViewedRuns:
     """`get` asks for a page."""
 
     def __init__(self, store: Path) -> None:
+        from starlette.testclient import TestClient  # of the group ci, and a `conftest.py` imports this module
+
+        from guarantee_email_agent.viewer.pages import Site
+        from guarantee_email_agent.viewer.server import RequestGuard, create_application
+
         self.client = TestClient(
             RequestGuard(create_application(Site(store)), PORT), base_url=OWN, follow_redirects=False
         )

@@ -44,6 +44,7 @@ _COMMANDS: Final = (
 )
 """As `--help` lists them; `add_NAME` in the module of that name, or in the one below, says what each takes."""
 _MODULES: Final = {
+    "run": "run_agent",  # a module "run" of this package would take the place of the function
     "seal": "sample",
     "rehearse": "sample",
     "release": "steering",
