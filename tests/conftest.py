@@ -30,6 +30,19 @@ _MISSING_PACKAGE = re.compile(
 )
 """In a failure: an import, ours or of a program that was run, and the line in which we ask for an extra."""
 
+_OF_OTHERS = frozenset(
+    {
+        "running_mail_servers",
+        "postgresql_server",
+        "postgresql",
+        "IMAP",
+        "IMAP with folders for marks",
+        "real_engine",
+        "browser",
+    }
+)
+"""Fixtures that start such a server, and parameters that ask for one."""
+
 # Of tests/support.
 pytest_plugins = [
     "browser_pages",
@@ -91,6 +104,15 @@ def _logging_as_before() -> Iterator[None]:
 def anyio_backend() -> str:
     """The event loop of coroutine tests in modules marked `anyio`."""
     return "asyncio"
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """A test of a server or program that others wrote stands behind the marker."""
+    needs = list(getattr(item, "fixturenames", ()))
+    if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+        needs += [value for value in item.callspec.params.values() if isinstance(value, str)]
+    if not _OF_OTHERS.isdisjoint(needs):
+        item.add_marker("slow")
 
 
 @pytest.hookimpl(trylast=True)

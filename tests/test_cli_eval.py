@@ -38,6 +38,7 @@ sys.addaudithook(refuse)
 """
 
 
+@pytest.mark.slow
 def test_the_shipped_suite_passes_from_an_empty_folder_without_network_or_client_library(run: Run) -> None:
     done = run("eval", program=[sys.executable, "-c", NO_NETWORK + LIST_MODULES])
     assert done.returncode == 0, done.stdout + done.stderr

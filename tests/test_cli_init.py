@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from command_line import Run
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_new_folder_ends_in_0_and_is_used_by_eval(run: Run, tmp_path: Path) -> None:
     assert run("init").returncode == 0

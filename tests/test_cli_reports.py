@@ -11,6 +11,8 @@ from small_disks import in_shell, run_on_small_disk
 
 from guarantee_email_agent.eval.eval_recorder import user_name
 
+pytestmark = pytest.mark.slow
+
 FORMS = ("json", "jsonl", "csv", "junit", "html", "markdown")
 TASK = Path(__file__).parents[1] / "tasks" / "warranty_days"
 

@@ -13,6 +13,8 @@ from command_line import Run
 from running_view import running_view
 from stored_runs import StoredRuns, result
 
+pytestmark = pytest.mark.slow
+
 WITHOUT_UVICORN = (
     "import sys; sys.modules['uvicorn'] = None; from guarantee_email_agent.cli import run; sys.exit(run(sys.argv[1:]))"
 )

@@ -8,6 +8,8 @@ from scenario_folder import TEMPLATE, broken, failing
 
 import guarantee_email_agent.files.yaml_errors  # noqa: F401 - its parser cannot be loaded twice
 
+pytestmark = pytest.mark.slow
+
 pytest_plugins = ["pytester"]
 PLUGIN = "guarantee_email_agent.pytest_plugin"
 FAILING_LINE = 1 + TEMPLATE[: TEMPLATE.index("response_body_contains")].count("\n")

@@ -91,6 +91,7 @@ def test_one_that_answers_our_reply_gets_none(
     assert len(week(autoresponder, delay_s)) == 7  # one a day for the customer
 
 
+@pytest.mark.slow
 def test_one_that_changes_everything_runs_into_the_limit_of_an_hour(
     week: Callable[[Autoresponder, float], list[Reply]],
 ) -> None:

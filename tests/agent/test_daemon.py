@@ -62,6 +62,7 @@ class TestWithoutTheModel:
 
 
 class TestDrain:
+    @pytest.mark.slow
     def test_many_mails_are_listed_in_pages(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, *(f"mail{number:04d}" for number in range(600)))
         for name in inbox.mailbox.mails:
@@ -140,6 +141,7 @@ class TestDrain:
 class TestObservedMails:
     """They bear no mark, so that each list of the inbox holds them again."""
 
+    @pytest.mark.slow
     def test_twelve_thousand_of_them_hide_no_new_mail(self, ledger: Ledger, tmp_path: Path) -> None:
         names = [f"mail{number:05d}" for number in range(12_000)]
         inbox = Inbox(ledger, *names, "new")

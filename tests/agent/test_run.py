@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from company import Company
 
+pytestmark = pytest.mark.slow
+
 LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (DEBUG|INFO|WARNING|ERROR) .*")
 
 

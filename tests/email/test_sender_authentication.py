@@ -210,6 +210,7 @@ RESULTS = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(WORDS, st.lists(RESULTS, max_size=4), st.data())
 def test_what_is_written_by_the_grammar_is_read_back(
     name: str, results: list[MethodResult], data: st.DataObject

@@ -30,6 +30,7 @@ def timeless(results: Sequence[EvalResult]) -> list[EvalResult]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("folder", "repeat"), [("{tmp_path}/suite", 1), ("./suite", 2), (".", 1)])
 def test_results_and_records_are_those_of_a_run_here(
     folder: str, repeat: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

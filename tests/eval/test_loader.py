@@ -517,6 +517,7 @@ class TestAnyInput:
     ) -> None:
         self._check(write(content))
 
+    @pytest.mark.slow
     @settings(max_examples=150)
     @given(
         st.sampled_from(

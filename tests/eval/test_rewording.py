@@ -65,6 +65,7 @@ def test_a_scenario_that_fails_for_something_else_too_is_left_alone(folder: Path
     assert file.read_text(encoding="utf-8") == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("answer", "accepted"), [("y\n", True), ("n\n", False), ("", False)])
 def test_each_difference_is_asked_about(
     folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch, answer: str, accepted: bool

@@ -188,6 +188,7 @@ KEYS = st.sampled_from(["from", "pet", "name", "legs", "kind", "tags", "pets", "
 ANYTHING = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(KEYS | st.integers(), inner))
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(ANYTHING)
 def test_any_data_gives_an_owner_or_problems_of_one_line(data: object) -> None:

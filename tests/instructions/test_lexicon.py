@@ -36,6 +36,7 @@ def test_a_list_of_an_earlier_version_is_not_read() -> None:
     parse_lexicon((*FILES, ("lexicon/old.md", "<function-words>\nund\n</function-words>")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REQUIRED_ELEMENTS)
 def test_every_element_stands_in_one_file_at_least(name: str) -> None:
     folder = FILES[0][0].rpartition("/")[0]

@@ -16,6 +16,8 @@ from guarantee_email_agent.judging.grading import validate_task
 from guarantee_email_agent.judging.record import read_record
 from guarantee_email_agent.judging.task import Task, discover_tasks, load_task
 
+pytestmark = pytest.mark.slow
+
 TASKS = ROOT / "tasks"
 NAMES = sorted(folder.name for folder in TASKS.iterdir() if folder.is_dir() and folder.name[0] not in "._")
 

@@ -204,6 +204,7 @@ def test_where_there_are_no_files_in_memory(echo: Path, monkeypatch: pytest.Monk
     assert judge(echo, {"n": 1}).feedback == "1"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists open files in /proc")
 def test_hundreds_of_judges_leave_no_file_open(echo: Path) -> None:
     with JudgePool() as pool, socket.create_server(("127.0.0.1", 0)) as sandbox:

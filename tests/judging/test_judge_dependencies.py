@@ -18,6 +18,8 @@ from guarantee_email_agent.judging.judge import judge
 from guarantee_email_agent.judging.judge_dependencies import DependencyError, create_environment, search_path
 from guarantee_email_agent.judging.verdict import Verdict
 
+pytestmark = pytest.mark.slow
+
 needs_uv = pytest.mark.skipif(
     not (shutil.which("uv") or importlib.util.find_spec("uv")),
     reason="there is no uv to provide dependencies: install it",

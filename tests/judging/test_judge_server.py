@@ -93,6 +93,7 @@ class TestHostile:
     def test_an_endless_loop(self, ask: Ask) -> None:
         assert ask("while True: pass", timeout_s=0.5).error == "gave no verdict within 0.5 s"
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "bomb",
         ["while True: os.fork()", "while True:\n    try: os.fork()\n    except OSError: pass"],
@@ -147,6 +148,7 @@ class TestHostile:
         )
         assert any(why in str(verdict.error) for why in ("raised PermissionError", "raised OSError"))
 
+    @pytest.mark.slow
     def test_a_gigabyte_of_output(self, ask: Ask) -> None:
         verdict = ask("for _ in range(1024): os.write(1, bytes(1 << 20))", OK, head="import os", timeout_s=60)
         assert verdict.verdict == "passed"
@@ -279,5 +281,6 @@ class TestHostile:
         ask(f"os.chdir(os.environ['TMPDIR']); {close}", OK, head="import os")
         assert ask(look, 'return {"passed": left == [], "feedback": ""}', head="import os").verdict == "passed"
 
+    @pytest.mark.slow
     def test_too_much_processor_time(self, ask: Ask) -> None:
         assert ask("while True: pass", limits=JudgeLimits(cpu_s=1)).error == "took more processor time than 1 s"

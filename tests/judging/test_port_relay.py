@@ -16,7 +16,10 @@ from guarantee_email_agent.judging.verdict import Verdict
 if sys.platform != "linux":
     pytest.skip("only Linux has network namespaces", allow_module_level=True)
 
-pytestmark = pytest.mark.parametrize("pool", ["forked", "plain-user"], indirect=True, scope="module")
+pytestmark = [
+    pytest.mark.parametrize("pool", ["forked", "plain-user"], indirect=True, scope="module"),
+    pytest.mark.slow,
+]
 OK = 'return {"passed": True, "feedback": "fine"}'
 CONNECT = "import socket\ndef connect(port, host='127.0.0.1'): return socket.create_connection((host, port), 10)"
 

@@ -14,6 +14,8 @@ import pytest
 
 from guarantee_email_agent.cli import run
 
+pytestmark = pytest.mark.slow
+
 SAMPLE = """
 import asyncio, resource, sys, time
 from guarantee_email_agent.mcp_servers.server import ServerTool, ToolArguments, ToolOutput, in_thread

@@ -62,6 +62,7 @@ def test_numbers_never_overlap_and_leave_no_digit_out(lexicon: Lexicon, text: st
     assert {index for index, word in enumerate(words.folded) if not word.isalpha()} <= set(covered)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["1", "12 34 ", "4C 7719 0033 X ", "1-", "AB 12 ", "X ", "a.1", "1,234"])
 def test_a_hostile_text_of_full_length_is_read(part: str, lexicon: Lexicon) -> None:
     text = (part * 200_000)[:200_000]

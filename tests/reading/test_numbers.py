@@ -243,6 +243,7 @@ def test_nothing_but_the_labelled_number_counts(
     assert set(map(number_key, read(text, lexicon).numbers)) <= {number_key(number)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "part",
     [

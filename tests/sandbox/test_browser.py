@@ -12,6 +12,8 @@ from guarantee_email_agent.sandbox.embedded import BROWSERS
 from guarantee_email_agent.sandbox.inside.browser_page import MODIFIERS, key_event
 from guarantee_email_agent.utils.errors import TaskError
 
+pytestmark = pytest.mark.slow
+
 PAGE = """<!doctype html><title>Shop</title><h1>Coffee</h1>
 <form action="/two.html"><input id="q" name="q"><button id="go">Go</button></form>
 <select id="size"><option value="s">Small<option value="l">Large</select><input type="checkbox" id="agree">

@@ -18,6 +18,8 @@ from guarantee_email_agent.judging.task import Task, load_task
 from guarantee_email_agent.sandbox import SandboxLimits, docker, open_sandbox
 from guarantee_email_agent.utils.errors import TaskError
 
+pytestmark = pytest.mark.slow
+
 # `answers`: what it does for a command, {"output", "code", "address", "status"}; without one, all goes well.
 DOCKER = r"""#!{python}
 import json, os, pathlib, signal, subprocess, sys, time

@@ -12,6 +12,8 @@ from running_sandbox import SMALL, Box, MakeBox, refused
 from guarantee_email_agent.sandbox import SandboxSettings
 from guarantee_email_agent.utils.errors import TaskError
 
+pytestmark = pytest.mark.slow
+
 HOG = "import sys, time; hog = [bytearray(b'1' * (1 << 20)) for _ in range(int(sys.argv[1]))]; time.sleep(3)"
 
 

@@ -185,6 +185,7 @@ def test_what_stands_above_every_mark_is_new(lines: list[str]) -> None:
     assert (first.kind, first.text.partition("\n")[0]) == ("new", "The number is SN12345")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line",
     [

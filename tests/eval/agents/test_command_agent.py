@@ -10,6 +10,8 @@ from guarantee_email_agent.eval.agents.agent import AgentRun, AgentTask
 from guarantee_email_agent.eval.agents.command_agent import CommandAgent, PythonAgent
 from guarantee_email_agent.utils.errors import ConfigurationError
 
+pytestmark = pytest.mark.slow
+
 EMAIL = {"subject": "größer", "body": "a\nb"}
 LOOPBACK = "127.0.0.1,localhost"
 URLS = {"mail": "http://127.0.0.1:9/token/mail/mcp"}

@@ -14,6 +14,8 @@ from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.agents.agent import AgentRun, AgentTask
 from guarantee_email_agent.eval.agents.command_agent import CommandAgent
 
+pytestmark = pytest.mark.slow
+
 MARK = "AGENT_OF_THIS_TEST"
 Agent = Callable[[str], CommandAgent]
 # Leaves a process that is a session of its own and has lost its parent, once that has said so.

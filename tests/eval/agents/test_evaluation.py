@@ -16,6 +16,8 @@ from guarantee_email_agent.runlog.views.result_view import print_result
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.terminal import Terminal
 
+pytestmark = pytest.mark.slow
+
 HEALTHY = """
 found = call("orders", "get_order", id="A-1")["structuredContent"]
 send(body="Your order is " + found["status"])

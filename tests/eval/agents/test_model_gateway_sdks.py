@@ -13,6 +13,8 @@ from messages_server import CHAT_USAGE, USAGE, MessagesServer, Reply, answer, co
 from guarantee_email_agent import Evaluation, evaluate
 from guarantee_email_agent.config.settings import Config, Llm, Secrets
 
+pytestmark = pytest.mark.slow
+
 Ask = Callable[[Any, list[Any]], Awaitable[str | None]]
 
 SCENARIO: Final = """\

@@ -73,6 +73,7 @@ def received(*spans: dict[str, Any]) -> SpanReceiver:
     return receiver
 
 
+@pytest.mark.slow
 def test_an_agent_with_a_real_exporter(tmp_path: Path) -> None:
     (tmp_path / "evals").mkdir()
     (tmp_path / "evals" / "booking_001.yaml").write_text(SCENARIO)

@@ -12,6 +12,8 @@ from scenario_folder import BUILT_IN, ScenarioFolder
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.utils.errors import EvalError
 
+pytestmark = pytest.mark.slow
+
 BOOKS = """
 if task["task"] == "Strange":
     call("desk", "burn")

@@ -176,6 +176,7 @@ def test_the_same_mail_gives_the_same_and_no_long_number_stays(text: str) -> Non
         assert number not in re.findall(r"\d+", changed)
 
 
+@pytest.mark.slow
 def test_hostile_text_takes_no_time_to_speak_of() -> None:
     texts = (
         "A-" * 50_000,

@@ -116,6 +116,7 @@ def test_changed_files_come_first_and_less_than_the_floor_ends_in_4(folder: Path
     assert [planted(folder, 0, floor=floor)[0] for floor in (1, 100)] == [0, 4]
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_what_there_is_and_no_copy(folder: Path) -> None:
     before, ticks = contents(folder), iter((0.0, 0.0, 0.0))
 

@@ -7,6 +7,8 @@ import httpx
 import pytest
 from running_sandbox import Box
 
+pytestmark = pytest.mark.slow
+
 HALF = "\ud800"
 
 

@@ -12,7 +12,10 @@ from waiting import wait_until
 from guarantee_email_agent.sandbox import SandboxSettings
 from guarantee_email_agent.sandbox.embedded import BROWSERS
 
-pytestmark = pytest.mark.skipif(not any(map(shutil.which, BROWSERS)), reason=f"there is none of {', '.join(BROWSERS)}")
+pytestmark = [
+    pytest.mark.skipif(not any(map(shutil.which, BROWSERS)), reason=f"there is none of {', '.join(BROWSERS)}"),
+    pytest.mark.slow,
+]
 
 CALM = "file:///tmp/calm.html"
 SERVER = """

@@ -19,7 +19,7 @@ from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
 from guarantee_email_agent.utils.errors import EXIT_MCP_CONNECTION, IntegrationError, MCPConnectionError
 
 HERE = Path(__file__).parent
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 async def pid_of(session: McpSession) -> int:

@@ -18,7 +18,7 @@ from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
 from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
 
 SERVER = Path(__file__).parent / "http_server.py"
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 class HttpServer:

@@ -12,6 +12,8 @@ from tasks_and_sandboxes import MakeTask, SolveFolders
 from guarantee_email_agent import cli
 from guarantee_email_agent.judging.task import Task
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[3] / "tasks"
 SCRIPTED = sorted(file.stem for file in (EXAMPLES / "_scripts").iterdir())
 

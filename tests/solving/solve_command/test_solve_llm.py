@@ -15,6 +15,8 @@ from tasks_and_sandboxes import MakeTask
 from guarantee_email_agent.config.settings import Config, Llm, Secrets
 from guarantee_email_agent.solving.run_limits import RunLimits
 
+pytestmark = pytest.mark.slow
+
 MODEL = "claude-sonnet-5-5-20260928"
 
 
