@@ -313,6 +313,7 @@ def test_systemd_is_told_from_start_to_stop(company: Company, manager: ServiceMa
 
 @pytest.mark.slow
 def test_a_port_that_is_taken_stops_a_second_agent_and_no_single_run(company: Company) -> None:
+    pytest.importorskip("prometheus_client", reason="prometheus_client is not installed: uv sync --group ci")
     port = free_port()
     place = f"127.0.0.1:{port}"
     company.configure(metrics={"listen": place})
