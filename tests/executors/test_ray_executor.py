@@ -6,6 +6,7 @@ import socket
 import sqlite3
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def timeless(file: Path) -> Any:
 
 
 def stored(folder: Path) -> list[tuple[Any, ...]]:
-    with sqlite3.connect(folder / "runs.db") as store:
+    with closing(sqlite3.connect(folder / "runs.db")) as store:
         return store.execute(
             "SELECT outcome, total, count(*), count(DISTINCT case_id), max(position) FROM runs JOIN results "
             "ON results.run = runs.number GROUP BY runs.number ORDER BY runs.number"

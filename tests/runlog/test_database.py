@@ -3,6 +3,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -20,12 +21,12 @@ def file(tmp_path: Path) -> Path:
 
 def write_newer(file: Path) -> None:
     StoredRuns(file).write(1, [])
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
 
 
 def write_foreign(file: Path) -> None:
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("CREATE TABLE songs (title)")
 
 
@@ -107,7 +108,7 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
 def test_an_empty_file_becomes_a_store(file: Path) -> None:
     file.write_bytes(b"")
     StoredRuns(file).write(1, [])
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection, connection:
         assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
         assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
@@ -135,7 +136,7 @@ def test_a_file_system_without_shared_memory_keeps_runs_all_the_same(
 
 def test_a_file_whose_maker_was_killed_before_there_was_a_table_is_no_store_yet(tmp_path: Path) -> None:
     file = tmp_path / "runs.db"
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("PRAGMA journal_mode = WAL")
     with pytest.raises(StoreError, match="there is no run store") as caught:
         Database(file, create=False)

@@ -5,7 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -35,7 +35,7 @@ def runs(tmp_path: Path) -> StoredRuns:
         runs.write(1, [result(1), result(2, "failed", harm=None)])
         runs.write(2, [result(1), result(1, "error", repetition=2, harm=None)], command="grade")
     assert version(runs.file) == OLDEST_VERSION
-    with sqlite3.connect(runs.file) as connection:  # of one run it is not known what it took
+    with closing(sqlite3.connect(runs.file)) as connection, connection:  # of one run it is not known what it took
         connection.execute("UPDATE runs SET cost_usd = NULL WHERE number = 1")
     connection.close()
     return runs
@@ -82,7 +82,7 @@ def test_a_run_of_the_earlier_version_goes_on_meanwhile(tmp_path: Path) -> None:
 
 def test_the_times_of_steps_go_with_their_results(runs: StoredRuns) -> None:
     runs.write(9, [result(1, step_ms=(1.5, 2.25)), result(2)])
-    with sqlite3.connect(runs.file) as connection:
+    with closing(sqlite3.connect(runs.file)) as connection, connection:
         assert connection.execute("SELECT milliseconds FROM step_times").fetchall() == [("[1.5,2.25]",)]
         connection.execute("DELETE FROM results")
         assert connection.execute("SELECT * FROM step_times").fetchall() == []
@@ -129,7 +129,7 @@ Database(Path({str(runs.file)!r}), create=sys.argv[1] == "writes").close()
 
 
 def test_one_that_is_older_than_that_is_refused_in_one_line(runs: StoredRuns) -> None:
-    with sqlite3.connect(runs.file) as connection:
+    with closing(sqlite3.connect(runs.file)) as connection, connection:
         connection.execute(f"PRAGMA user_version = {OLDEST_VERSION - 1}")
     connection.close()
     with pytest.raises(StoreError, match=r"\(schema 3; this one knows 4 and newer\)\. Move it away") as caught:

@@ -1,5 +1,6 @@
 import sqlite3
 import zlib
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -161,7 +162,7 @@ def test_what_was_taken_over_reads_back_as_it_was_with_the_run_that_gave_it(runs
 )
 def test_a_damaged_transcript_is_one_line(runs: StoredRuns, part: str, damaged: bytes) -> None:
     runs.write(1, [WHOLE])
-    with sqlite3.connect(runs.file) as connection:
+    with closing(sqlite3.connect(runs.file)) as connection, connection:
         connection.execute(f"UPDATE blobs SET data = ? WHERE id = (SELECT {part} FROM results)", (damaged,))
     with RunStore(runs.file) as store, pytest.raises(StoreError, match="it is damaged") as caught:
         list(store.cases(store.find_run("last")))

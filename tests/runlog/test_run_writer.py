@@ -4,6 +4,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,7 @@ def test_equal_content_is_kept_once(runs: StoredRuns) -> None:
     inputs = InputSet([Input.of("instruction", "main.md", b"Be kind.")])
     for number in (1, 2):
         runs.write(number, [result(1, source=b"text", inputs=inputs)])
-    with sqlite3.connect(runs.file) as connection:
+    with closing(sqlite3.connect(runs.file)) as connection, connection:
         counts = [connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("blobs", "inputs")]
         assert counts == [3, 1]
         assert connection.execute("SELECT count(*) FROM cases").fetchone() == (1,)
@@ -253,7 +254,7 @@ def test_what_only_old_runs_needed_goes_with_them(runs: StoredRuns) -> None:
         runs.write(number, results, "failed", 4)
     before = runs.file.stat().st_size
     finish_one(runs, 40, keep_runs=2)
-    with sqlite3.connect(runs.file) as connection:
+    with closing(sqlite3.connect(runs.file)) as connection, connection:
         counts = {
             table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
             for table in ("runs", "results", "checks", "cases", "blobs", "input_sets", "inputs")
