@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
+from itertools import islice
 
 from simulation.history import History
 from simulation.invariants import violations
@@ -30,11 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(history.conditions, *found, sep="\n")
         return 4 if found else 0
     began, failed = time.monotonic(), []
-    for problem in _failures(options.first, options.histories, options.jobs):
+    for problem in islice(_failures(options.first, options.histories, options.jobs), options.max_failures):
         failed.append(problem)
         print(problem, flush=True)
-        if len(failed) >= options.max_failures:
-            break
     seconds = time.monotonic() - began
     if failed:
         print(f"{len(failed)} histories violate an invariant. Replay one with --seed N")
@@ -48,33 +47,35 @@ def _failures(first: int, histories: int, jobs: int) -> Iterator[str]:
     chunks = [range(start, min(start + _CHUNK, first + histories)) for start in starts]
     if jobs <= 1:
         for chunk in chunks:
-            yield from run_histories(chunk)
+            yield from failures_of(chunk)
         return
     with ProcessPoolExecutor(jobs) as pool:
         try:
-            for problems in pool.map(run_histories, chunks):
+            for problems in pool.map(_all_failures_of, chunks):
                 yield from problems
         finally:
             pool.shutdown(cancel_futures=True)
 
 
-def run_histories(seeds: Sequence[int]) -> list[str]:
-    """A line for each history that violates an invariant."""
-    found = []
+def _all_failures_of(seeds: Sequence[int]) -> list[str]:
+    return list(failures_of(seeds))
+
+
+def failures_of(seeds: Sequence[int]) -> Iterator[str]:
+    """Runs a history for each seed. A line for each that violates an invariant, as it ends."""
     gc.disable()  # to go through all that is in memory, for every few hundred objects, takes a tenth of the time
     try:
         for number, seed in enumerate(seeds, 1):
             history = History(seed, _ledger())
             history.run()
             if problems := violations(history):
-                found.append(f"seed {seed}: {'; '.join(problems)}")
+                yield f"seed {seed}: {'; '.join(problems)}"
             if number % _HISTORIES_A_COLLECTION == 0:
                 gc.collect()
                 gc.freeze()  # what is left is kept for good
     finally:
         gc.unfreeze()
         gc.enable()
-    return found
 
 
 @cache
