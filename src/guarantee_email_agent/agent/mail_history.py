@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_location, mailbox_name
 from guarantee_email_agent.agent.outbox import NOT_WAITING
-from guarantee_email_agent.agent.status import current_outages
+from guarantee_email_agent.agent.status import agent_state, current_outages
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.ledger.interventions import short_owner
 from guarantee_email_agent.ledger.ledger_reader import LedgerReader, LedgerRow
@@ -84,14 +84,15 @@ def summary_lines(reader: LedgerReader, begin: float, end: float, clock: LocalTi
         yield f"{outcome.replace('_', ' ').capitalize()}: {sum(count.mails for count in group)}"
         if outcome in PARKED:
             yield from (f"    {count.reason or 'no reason'}: {count.mails}" for count in group)
-    costs = [row.cost_usd for row in rows if row.worked_s is not None]
+    costs = [row.cost_usd for row in rows]
     paid, unknown = sum(filter(None, costs)), costs.count(None)
     without = f", without {pluralize(unknown, 'mail')} whose cost is not known" if unknown else ""
     yield ""
     yield f"Language model: {f'{amount(paid)} USD' if paid or unknown else 'no cost'}{without}"
-    now, open_counts = reader.now(), reader.counts()
-    outages = [(agent, outage) for agent in reader.agents() for outage in current_outages(agent, now)]
-    yield "Down now:" if outages else "Down now: nothing"
+    now, open_counts, agents = reader.now(), reader.counts(), reader.agents()
+    outages = [(agent, outage) for agent in agents for outage in current_outages(agent, now)]
+    is_served = any(agent_state(agent, now) == "running" for agent in agents)
+    yield f"Down now:{'' if outages else ' nothing' if is_served else ' not known, since no agent runs'}"
     yield from (
         f"    {outage.service} since {clock.text(outage.since)} ({outage.code}; {short_owner(agent.owner)})"
         for agent, outage in outages

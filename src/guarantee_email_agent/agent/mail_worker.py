@@ -35,7 +35,7 @@ from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.ledger.interventions import SHORT_KEY
 from guarantee_email_agent.ledger.ledger import Claim, LeaseLostError, Ledger, OpenMails
 from guarantee_email_agent.ledger.mail_state import Busy, Done, Free, InboxState, Waiting
-from guarantee_email_agent.ledger.tables import RELEASED
+from guarantee_email_agent.ledger.tables import CRASH, RELEASED
 from guarantee_email_agent.llm.usage import MeteredModel
 from guarantee_email_agent.services.ports import PARKED, DraftState, InboxEntry, Mailbox, MailMark, SentState
 from guarantee_email_agent.utils.clock import counted_waits
@@ -56,6 +56,7 @@ LARGE_BYTES = 2_000_000
 
 _DRAFT_PROOFS: Final[Mapping[DraftState, SentState]] = {"saved": "sent", "not_saved": "not_sent", "unknown": "unknown"}
 _PROVED = "proved"  # its reply was found where it lies
+_STOPPED = "stopped"
 OTHER_MODE: Final = "other_mode"
 
 
@@ -232,14 +233,17 @@ class MailWorker:
         """The result of work on a claim, which is given back whatever interrupts it."""
         add_log_fields(mail_key=claim.mail_key)
         try:
-            return replace(await work, mail_key=claim.mail_key)
+            result = await work
         except AgentError as error:
-            return replace(await self._outcomes.after_error(entry, claim, None, error), mail_key=claim.mail_key)
+            result = await self._outcomes.after_error(entry, claim, None, error)
         except asyncio.CancelledError:
             # Not counted, since the agent was stopped; not retried at once, since a reply may be on its way.
             with suppress(AgentError):
-                await self._outcomes.release(claim, "stopped", RETRY_BACKOFF.first_s, counts=False)
+                await self._outcomes.release(claim, _STOPPED, RETRY_BACKOFF.first_s, counts=False)
             raise
+        if self.has_live_model and claim.reason in (CRASH, _STOPPED):  # what that try took of it nobody knows
+            result = replace(result, cost_usd=None)
+        return replace(result, mail_key=claim.mail_key)
 
     async def _release_late(self, claim: Claim) -> None:
         """End a claim that an outage of the ledger cut short, which is no try of the mail."""
