@@ -13,6 +13,7 @@ from guarantee_email_agent.services.table.local_look_ups import WARRANTIES, Warr
 from guarantee_email_agent.services.table.table import SqliteTable, TableError
 
 TABLE = "CREATE TABLE warranties (serial_number TEXT, expiration_date TEXT, coverage TEXT)"
+BYTES = "INSERT INTO warranties VALUES (CAST('SN-400' AS BLOB), '2030-01-31', NULL)"
 
 
 @pytest.fixture
@@ -29,20 +30,27 @@ def write(file: Path, *statements: str, rows: Iterable[tuple[str, str | None, st
 
 
 def test_finds_a_number_however_it_is_written(file: Path) -> None:
-    write(file, TABLE, rows=[("SN-100", "2030-01-31", "full"), ("SN-200", "2020-01-31", None)])
+    write(file, TABLE, BYTES, rows=[("SN-100", "2030-01-31", "full"), ("SN-200", "2020-01-31", None)])
     warranties = SqliteTable(file, WARRANTIES)
 
     assert warranties.find("SN-100") == WarrantyRecord("SN-100", date(2030, 1, 31), "full", None)
     assert warranties.find("sn200") == WarrantyRecord("SN-200", date(2020, 1, 31), None, None)
+    assert (
+        warranties.find("SN-400") == warranties.find("sn400") == WarrantyRecord("SN-400", date(2030, 1, 31), None, None)
+    )
     assert warranties.find("SN-300") is None
     assert warranties.find("' OR 1=1 --") is None
 
 
 def test_sees_what_is_written_meanwhile(file: Path) -> None:
-    write(file, TABLE)
+    write(file, TABLE, BYTES)
     warranties = SqliteTable(file, WARRANTIES)
     write(file, rows=[("SN-100", "2030-01-31", None)])
     assert warranties.find("SN-100")
+    write(file, "DELETE FROM warranties")
+    with pytest.raises(ToolError, match="holds no serial number at all") as caught:
+        warranties.find("SN-100")
+    assert (caught.value.outage, caught.value.retryable) == (True, True)
 
 
 def test_leaves_the_database_as_it_is(file: Path) -> None:
@@ -58,6 +66,7 @@ def test_leaves_the_database_as_it_is(file: Path) -> None:
         ("CREATE TABLE devices (id)", [], "has no table warranties. Create it, or name another file"),
         ("CREATE TABLE warranties (serial_number)", [], "the table warranties has no column expiration_date. Add it"),
         (TABLE, [("SN-1", "2030-01-31", None), ("SN-2", "soon", None)], "row 2: expiration_date 'soon' is no date"),
+        (TABLE, [], "holds no serial number at all. Fill it in"),
         (TABLE, [("SN-1", None, None)], "row 1: expiration_date is empty"),
         (
             TABLE,
@@ -98,7 +107,7 @@ def test_a_row_that_turns_bad_is_an_error_of_the_call(
 
 def test_a_locked_database_is_worth_another_try(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("guarantee_email_agent.services.table.table.BUSY_S", 0.05)
-    write(file, TABLE)
+    write(file, TABLE, BYTES)
     warranties = SqliteTable(file, WARRANTIES)
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
@@ -109,7 +118,7 @@ def test_a_locked_database_is_worth_another_try(file: Path, monkeypatch: pytest.
 
 
 def test_a_database_that_disappears_is_an_error_of_the_call(file: Path) -> None:
-    write(file, TABLE)
+    write(file, TABLE, BYTES)
     warranties = SqliteTable(file, WARRANTIES)
     file.unlink()
     with pytest.raises(ToolError, match="cannot be opened") as caught:

@@ -70,6 +70,11 @@ def number_key(number: str) -> str:
     return _SEPARATORS.sub("", unicodedata.normalize("NFKC", number)).casefold()
 
 
+def _empty(layout: TableLayout[Row]) -> str:
+    """What is wrong with a table without rows, as a failed export leaves one: nobody's number would be known."""
+    return f"holds no {layout.number} at all. Fill it in"
+
+
 def parse_key(layout: TableLayout[Row], values: Mapping[str, str]) -> str:
     """Raises TableError where a row has no number."""
     if key := number_key(values.get(layout.key, "")):
@@ -171,6 +176,8 @@ def _parse(file: Path, layout: TableLayout[Row], content: bytes) -> tuple[dict[s
             text = f"the same {layout.number} as in line {lines[key]} (case, spaces and hyphens do not count)"
             raise TableError(f"{file}:{line}: {text}. Remove one of them")
         found[key], lines[key] = parsed, line
+    if not found:
+        raise TableError(f"{file}: {_empty(layout)}")
     return found, [column for column in columns if column not in used]
 
 
@@ -225,8 +232,10 @@ class SqliteTable(Table[Row]):
             with self._connect() as connection:
                 # As it was written first: that may use an index, and the other has to look at every line.
                 rows = self._select(connection, f"{key} = ?", number) or self._select(
-                    connection, f"number_key({key}) = ?", number_key(number)
+                    connection, f"number_key(CAST({key} AS TEXT)) = ?", number_key(number)
                 )
+                if not rows and not self._select(connection, "1 LIMIT 1"):
+                    raise ToolError(f"{layout.server}_unavailable", f"{self._file.name}: {_empty(layout)}", True)
         except sqlite3.Error as error:
             raise sqlite_tool_error(layout.server, self._file, error) from None
         try:
@@ -250,10 +259,12 @@ class SqliteTable(Table[Row]):
                 text = f"the same {layout.number} as in a row before (case, spaces and hyphens do not count)"
                 raise TableError(f"{place}: {text}. Remove one of them")
             seen.add(key)
+        if not seen:
+            raise TableError(f"{self._file}: {_empty(layout)}")
 
     def _select(self, connection: sqlite3.Connection, where: str, *values: str) -> list[dict[str, str]]:
         # Names of tables and columns are quoted; values are bound.
-        names = ", ".join(map(_quoted, self._columns))
+        names = ", ".join(f"CAST({_quoted(column)} AS TEXT)" for column in self._columns)  # of bytes, too
         query = f"SELECT {names} FROM {_quoted(self._layout.name)} WHERE {where}"  # noqa: S608
         return [
             {
