@@ -6,6 +6,7 @@ import sqlite3
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from small_disks import run_on_small_disk
@@ -190,18 +191,24 @@ class TestLog:
         assert capsys.readouterr().out == "Times are UTC\n"
 
     def test_senders_and_subjects_come_from_the_mailbox_and_cannot_take_over_a_terminal(
-        self, desk: SteeredDesk, capsys: pytest.CaptureFixture[str]
+        self, desk: SteeredDesk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        def opened(path: str, mode: str) -> Any:  # where root is denied nothing
+            return open(desk.inbox if "denied" in path else path, mode)
+
         hostile = MAIL.replace(b"Dryer", b"=?utf-8?q?=1b[31mDryer=E2=80=AE?= x")
         desk.ended("hostile", "handed_over", "anger", hostile)
         desk.ended("gone", "handed_over", "anger")
         next((desk.inbox / "cur").glob("gone*")).unlink()
+        desk.ended("denied", "quarantined", "mail_unreadable")
+        monkeypatch.setattr("guarantee_email_agent.services.mail.maildir.open", opened, raising=False)
         assert run(["log", "--subjects"]) == 0
         out = capsys.readouterr().out
         assert "    ada@example.com: " in out
         assert "Dryer" in out
         assert not {"\x1b", "\u202e"} & set(out)
         assert "    (no longer in the inbox)\n" in out
+        assert "    (mail_unreadable)\n" in out
         assert b"Dryer" not in (desk.folder / "ledger.db").read_bytes()
 
     @pytest.mark.parametrize(

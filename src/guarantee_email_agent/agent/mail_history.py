@@ -134,7 +134,7 @@ async def _read_headings(config: Config, keys: set[str], places: Mapping[str, st
             try:
                 raw = await mailbox.read_raw(mail.id, MAX_READ_BYTES)
             except IntegrationError as error:
-                if not error.code.endswith(("_not_found", "_too_large")):
+                if not error.code.endswith(("_not_found", "_too_large", "_unreadable")):
                     raise
                 found[mail_key] = Heading(problem=error.code)
             else:
