@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_location, mailbox_name
 from guarantee_email_agent.agent.outbox import NOT_WAITING
-from guarantee_email_agent.agent.status import agent_state, current_outages
+from guarantee_email_agent.agent.status import current_outages, read_status
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.ledger.interventions import short_owner
 from guarantee_email_agent.ledger.ledger_reader import LedgerReader, LedgerRow
@@ -89,22 +89,19 @@ def summary_lines(reader: LedgerReader, begin: float, end: float, clock: LocalTi
     without = f", without {pluralize(unknown, 'mail')} whose cost is not known" if unknown else ""
     yield ""
     yield f"Language model: {f'{amount(paid)} USD' if paid or unknown else 'no cost'}{without}"
-    now, open_counts, agents = reader.now(), reader.counts(), reader.agents()
-    outages = [(agent, outage) for agent in agents for outage in current_outages(agent, now)]
-    is_served = any(agent_state(agent, now) == "running" for agent in agents)
-    yield f"Down now:{'' if outages else ' nothing' if is_served else ' not known, since no agent runs'}"
+    status = read_status(reader)
+    outages = [(agent, outage) for agent in status.agents for outage in current_outages(agent, status.now)]
+    yield f"Down now:{'' if outages else ' nothing' if status.is_served else ' not known, since no agent runs'}"
     yield from (
         f"    {outage.service} since {clock.text(outage.since)} ({outage.code}; {short_owner(agent.owner)})"
         for agent, outage in outages
     )
     unfinished = [row for row in reader.unfinished(MAX_MAILS) if row.reason != NOT_WAITING]  # that one is with people
-    seen = (
-        f", the oldest first seen {duration(now - min(row.created_at for row in unfinished))} ago" if unfinished else ""
-    )
+    ages_s = [status.now - row.created_at for row in unfinished]
+    seen = f", the oldest first seen {duration(max(ages_s))} ago" if ages_s else ""
     yield f"Unfinished now: {len(unfinished)}{seen}"
-    yield f"Too old, left alone: {too_old}" if (too_old := reader.too_old()) is not None else "Too old: not counted yet"
-    failed = sum(count.mails for count in open_counts if count.outcome in ("quarantined", "unknown"))
-    yield f"Left to a person after a failure, of all days: {failed}"
+    yield "Too old: not counted yet" if status.too_old is None else f"Too old, left alone: {status.too_old}"
+    yield f"Left to a person after a failure, of all days: {status.failed_count}"
 
 
 def read_headings(config: Config, reader: LedgerReader, rows: Iterable[LedgerRow]) -> Headings:

@@ -94,7 +94,7 @@ class TestProblems:
             ("serial,expiration_date\n", "warranties.csv:1: has no column serial_number. Begin"),
             ("serial_number\nSN-1\n", "warranties.csv:1: has no column expiration_date. Begin"),
             ("serial_number,expiration_date,Serial_Number\n", "warranties.csv:1: has the column serial_number twice."),
-            (HEAD, "warranties.csv: holds no serial number at all. Fill it in"),
+            (HEAD, "warranties.csv has no rows"),
             (f"{HEAD}SN-1,2030-01-31\n", "warranties.csv:2: has 2 values for 4 columns"),
             (f"{HEAD}SN-1,2030-01-31,,,\n", "warranties.csv:2: has 5 values for 4 columns"),
             (f"{HEAD}\nSN-1,31.01.2030,,\n", "warranties.csv:3: expiration_date '31.01.2030' is no date. Write it as"),

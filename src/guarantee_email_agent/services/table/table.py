@@ -23,6 +23,7 @@ from guarantee_email_agent.services.call_errors import ToolError, format_sqlite_
 
 Row = TypeVar("Row")
 
+_NO_ROWS: Final = "has no rows, as a failed export leaves it: no number would be known. Fill it in"
 _SEPARATORS: Final = re.compile(r"[\s\u00ad\u2010-\u2015\u2212_-]+")
 
 
@@ -68,11 +69,6 @@ def number_key(number: str) -> str:
     Customers copy numbers from labels and leave out or add just these. A letter is never taken for a digit.
     """
     return _SEPARATORS.sub("", unicodedata.normalize("NFKC", number)).casefold()
-
-
-def _empty(layout: TableLayout[Row]) -> str:
-    """What is wrong with a table without rows, as a failed export leaves one: nobody's number would be known."""
-    return f"holds no {layout.number} at all. Fill it in"
 
 
 def parse_key(layout: TableLayout[Row], values: Mapping[str, str]) -> str:
@@ -177,7 +173,7 @@ def _parse(file: Path, layout: TableLayout[Row], content: bytes) -> tuple[dict[s
             raise TableError(f"{file}:{line}: {text}. Remove one of them")
         found[key], lines[key] = parsed, line
     if not found:
-        raise TableError(f"{file}: {_empty(layout)}")
+        raise TableError(f"{file} {_NO_ROWS}")
     return found, [column for column in columns if column not in used]
 
 
@@ -235,7 +231,7 @@ class SqliteTable(Table[Row]):
                     connection, f"number_key(CAST({key} AS TEXT)) = ?", number_key(number)
                 )
                 if not rows and not self._select(connection, "1 LIMIT 1"):
-                    raise ToolError(f"{layout.server}_unavailable", f"{self._file.name}: {_empty(layout)}", True)
+                    raise ToolError(f"{layout.server}_unavailable", f"{self._file.name} {_NO_ROWS}", True)
         except sqlite3.Error as error:
             raise sqlite_tool_error(layout.server, self._file, error) from None
         try:
@@ -260,7 +256,7 @@ class SqliteTable(Table[Row]):
                 raise TableError(f"{place}: {text}. Remove one of them")
             seen.add(key)
         if not seen:
-            raise TableError(f"{self._file}: {_empty(layout)}")
+            raise TableError(f"{self._file} {_NO_ROWS}")
 
     def _select(self, connection: sqlite3.Connection, where: str, *values: str) -> list[dict[str, str]]:
         # Names of tables and columns are quoted; values are bound.
