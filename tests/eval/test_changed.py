@@ -3,8 +3,10 @@
 import csv
 import json
 import os
+import sqlite3
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -173,6 +175,11 @@ def test_more_repetitions_than_there_were_run_anew(suite: KeptSuite) -> None:
     assert origins(suite) == ["run-2"] * 6
     suite.run(changed=True)
     assert origins(suite) == ["run-2"] * 3
+    suite.run(repeat=2)
+    with closing(sqlite3.connect(suite.file)) as store, store:
+        store.execute("UPDATE results SET verdict = 'failed' WHERE repetition = 2")  # flaky, where the first passed
+    suite.run(changed=True)
+    assert origins(suite) == [None, "run-5", None]
 
 
 def test_what_was_taken_over_is_there_after_ctrl_c_and_the_run_goes_on(suite: KeptSuite) -> None:

@@ -214,9 +214,15 @@ def test_groups_count_cases_and_not_repetitions(runs: StoredRuns) -> None:
         result(1, repetition=1, language="en"),
         result(1, "failed", repetition=2, language="en"),
         result(2, language="de", category="missing-info"),
+        result(2, repetition=2, language="de", category="missing-info"),
+        result(3, language="fr"),  # of which nobody knows what the other repetition comes to
     ]
-    runs.write(1, kept, repeat=2)
+    runs.write(1, kept, repeat=2, announced=[f"valid_warranty_00{number}" for number in (1, 2, 3)])
     with RunStore(runs.file) as store:
-        groups = store.group_counts(store.find_run("last"))
+        groups = store.group_counts(run := store.find_run("last"))
+        assert (run.total, run.planned, run.passed, store.missing_cases(run)) == (2, 3, 1, ["valid_warranty_003"])
+        known = [case.name for case in store.cases(run)]
+        assert known == [case.name for case in store.outcomes(run)] == list(store.passed_by_name(run))
+        assert known == [case.name for case in store.cases(run, undecided=True)][:2]
     assert groups == [GroupCounts("missing-info", "de", 1, 1), GroupCounts("valid-warranty", "en", 0, 1)]
     assert [each.failed for each in groups] == [0, 1]

@@ -135,7 +135,7 @@ def _results_that_hold(
     """Of each file the last results in `runs`. goes_on: a run in which a part of a scenario's runs counts, too."""
     last: dict[str, tuple[CaseResult, ...]] = {}
     for run in runs:
-        for outcome in store.outcomes(run):
+        for outcome in store.outcomes(run, undecided=True):
             last.setdefault(outcome.name, outcome.runs)
     repeat, twice = now.repeat, names_twice(now.files)  # which made them invalid files
     is_same: dict[int | None, bool] = {None: False}
@@ -153,6 +153,8 @@ def _results_that_hold(
     for position, path in enumerate(now.files, 1):
         name = stem(path)
         results = () if name in twice else last.get(name, ())
+        if Case(results[:repeat]).passed != Case(results).passed:  # a verdict of all is none of a part of them
+            continue
         # The exchanges of a recorded scenario are kept together, once all of its runs are over.
         if len(results) < repeat and (not results or goes_on is None or goes_on.llm == "record"):
             continue

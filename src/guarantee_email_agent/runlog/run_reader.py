@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from guarantee_email_agent.files.problems import suggestion
-from guarantee_email_agent.runlog.database import BUSY_S, RUN_COUNTS, Database, RunOwners, storable
+from guarantee_email_agent.runlog.database import BUSY_S, DECIDED, RUN_COUNTS, Database, RunOwners, storable
 from guarantee_email_agent.runlog.records import (
     INCOMPLETE,
     PARTS,
@@ -37,9 +37,9 @@ LAST: Final = "last"
 GREEN: Final = "green"
 
 GOING_ON: Final = "going on"
-_GROUPS: Final = """SELECT category, language, sum(ok), count(*) FROM (
-        SELECT case_id, min(verdict = 'passed') AS ok FROM results WHERE run = ? GROUP BY position)
-    JOIN cases ON cases.id = case_id GROUP BY category, language ORDER BY category, language"""
+_GROUPS: Final = f"""SELECT category, language, sum(ok), count(*) FROM (
+        SELECT case_id, min(verdict = 'passed') AS ok FROM results WHERE run = ? {DECIDED})
+    JOIN cases ON cases.id = case_id GROUP BY category, language ORDER BY category, language"""  # noqa: S608
 
 _PASSED: Final = "outcome = 'passed'"
 _IN_ORDER: Final = "results.position, results.repetition"
@@ -191,7 +191,8 @@ class RunStore:
         announced: list[str] = run.facts.get("announced", [])
         if not announced:
             return []
-        ran = {position for (position,) in self.rows("SELECT position FROM results WHERE run = ?", (run.number,))}
+        rows = self.rows(f"SELECT position FROM results WHERE run = ? {DECIDED}", (run.number,))  # noqa: S608
+        ran = {position for (position,) in rows}
         return [name for position, name in enumerate(announced, 1) if position not in ran]
 
     def _newest(self, key: SuiteKey | None, *further: str) -> Run | None:
@@ -218,40 +219,43 @@ class RunStore:
 
     # Results ---------------------------------------------------------------------------------------------------------
 
-    def cases(self, run: Run, parts: Collection[str] = PARTS) -> Iterator[Case]:
+    def cases(self, run: Run, parts: Collection[str] = PARTS, *, undecided: bool = False) -> Iterator[Case]:
         """The cases of a run in its order, read page by page. parts: of `PARTS` that are read; others are None, and
         without the judgement a result has no checks.
 
-        What results depended on is not read: `inputs` is None.
+        undecided: also those of which nobody knows whether they pass, since repetitions are missing. What results
+        depended on is not read: `inputs` is None.
         """
-        for results in self._by_position(run, parts):
+        for results in self._by_position(run, parts, undecided=undecided):
             if run.command == "eval":
                 yield Case(results)
             else:  # several records of a task are judged one by one; earlier versions kept no count of them
                 yield from (Case((each._replace(of=max(each.of, len(results))),)) for each in results)
 
-    def outcomes(self, run: Run, *, failed_only: bool = False) -> Iterator[Case]:
+    def outcomes(self, run: Run, *, failed_only: bool = False, undecided: bool = False) -> Iterator[Case]:
         """The same without what happened; all records of a task are one case.
 
         failed_only: none that passed in every repetition.
         """
-        return map(Case, self._by_position(run, (), failed_only=failed_only))
+        return map(Case, self._by_position(run, (), failed_only=failed_only, undecided=undecided))
 
     def _by_position(
-        self, run: Run, parts: Collection[str], *, failed_only: bool = False
+        self, run: Run, parts: Collection[str], *, failed_only: bool = False, undecided: bool = False
     ) -> Iterator[tuple[CaseResult, ...]]:
         condition = "results.run = ? AND results.position BETWEEN ? AND ?"
         if failed_only:
             condition += " AND results.position IN (SELECT position FROM results WHERE run = ? AND verdict != 'passed')"
         for page in self._pages(run, _PAGE_OF_CASES if parts else _PAGE):
             values = (run.number, *page, *((run.number,) if failed_only else ()))
-            for _, results in groupby(self._results(condition, values, parts=parts), key=attrgetter("position")):
-                yield tuple(results)
+            for _, found in groupby(self._results(condition, values, parts=parts), key=attrgetter("position")):
+                results = tuple(found)
+                if undecided or len(results) >= run.repeat or not Case(results).passed:
+                    yield results
 
     def passed_by_name(self, run: Run) -> dict[str, bool]:
         """Whether each case of a run passed, in every repetition, in the order of the run."""
-        query = """SELECT name, min(verdict = 'passed') FROM results JOIN cases ON cases.id = results.case_id
-            WHERE run = ? AND position BETWEEN ? AND ? GROUP BY position ORDER BY position"""
+        query = f"""SELECT name, min(verdict = 'passed') FROM results JOIN cases ON cases.id = results.case_id
+            WHERE run = ? AND position BETWEEN ? AND ? {DECIDED} ORDER BY position"""  # noqa: S608
         rows = (row for page in self._pages(run, _PAGE) for row in self.rows(query, (run.number, *page)))
         return {name: bool(passed) for name, passed in rows}
 

@@ -162,7 +162,7 @@ class RunWriter:
         kept = temporary_store(resources)
         writer = RunWriter(kept.file, self._run, self._warn)
         with suppress(StoreError), RunStore(self._database.file) as store:
-            for case in store.cases(store.run(self.number)):
+            for case in store.cases(store.run(self.number), undecided=True):
                 writer.add(*case.runs)
         writer.add(*self._waiting)
         if self._end is not None:

@@ -240,7 +240,8 @@ def test_what_did_not_run_is_named_until_it_has(runs: StoredRuns) -> None:
 
 def test_the_list_has_a_line_a_run_with_its_count_and_rate(runs: StoredRuns) -> None:
     runs.write(1, [result(1), result(2)])
-    runs.write(2, [result(1), result(2, "failed")], "failed", 4, selection=("valid_*",), repeat=3)
+    repeated = [result(1, repetition=number) for number in (1, 2, 3)]
+    runs.write(2, [*repeated, result(2, "failed")], "failed", 4, selection=("valid_*",), repeat=3)
     stream = io.StringIO()
     with RunStore(runs.file) as store:
         print_runs(store.runs(), Terminal(stream, color=False, ascii_only=False))
