@@ -129,17 +129,18 @@ class _Suite:
         return progress
 
     def cases(self, on_result: _OnResult | None) -> _Cases:
-        """Each as it is ready, in the order of the files, up to the first failure where that is to be the last."""
+        """Each as it is ready, in the order of the files; once a failure is the last, what is known alone."""
         cases = self._new_cases(on_result)
-        known = iter(()) if self.earlier is None else self.earlier.cases()
+        known, stops = iter(()) if self.earlier is None else self.earlier.cases(), False
         with closing(cases):
             for position in range(1, len(self.files) + 1):
+                if stops and position not in self._known:
+                    continue
                 case = next(known) if position in self._known else next(cases, None)
                 if case is None:  # it was stopped
                     return
                 yield case
-                if self.options.fail_fast and not case.passed:
-                    return
+                stops = stops or (self.options.fail_fast and not case.passed)
 
     @property
     def _known(self) -> frozenset[int]:
