@@ -67,8 +67,11 @@ def test_a_changed_judge_or_instruction_runs_all_again(suite: KeptSuite, caplog:
     assert len(executed(caplog)) == 3
 
 
-def test_a_file_that_came_before_the_others_moves_them(suite: KeptSuite) -> None:
-    suite.run_until(2)
+def test_a_file_that_came_before_the_others_moves_them_also_where_the_run_crashed(suite: KeptSuite) -> None:
+    with pytest.raises(OSError):
+        suite.run_until(2, error=OSError)
+    with pytest.raises(OSError):
+        suite.run_until(0, error=OSError, resume="run-1")
     suite.write(0)
     suite.run(resume="")
     found = [(each.position, each.name) for each in suite.results()]

@@ -138,10 +138,11 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_an_interrupted_run_goes_on_in_one_process_alone(runs: StoredRuns) -> None:
-    runs.write(1, [result(1)], "interrupted", 130, planned=2)
+    runs.write(1, [result(1)], "crashed", 1, planned=2)
 
     def resume() -> RunWriter:
-        return RunWriter(runs.file, new_run(1), runs.warnings.append, resume=(1, [(1, 1)]))
+        now = new_run(2, model="another", options={"jobs": 2}, package_version="0.2.0")
+        return RunWriter(runs.file, now, runs.warnings.append, resume=(1, [(1, 1)]))
 
     first = resume()
     with pytest.raises(StoreError, match="another process has resumed or deleted the run just now") as caught:
@@ -153,7 +154,8 @@ def test_an_interrupted_run_goes_on_in_one_process_alone(runs: StoredRuns) -> No
         resume()
     with RunStore(runs.file) as store:
         (run,) = store.runs()
-        assert (run.outcome, run.total) == ("passed", 2)
+        assert (run.id, run.outcome, run.total) == (new_run(1).id, "passed", 2)
+        assert (run.model, run.options, run.package_version) == ("another", {"jobs": 2}, "0.2.0")
 
 
 def test_a_run_that_cannot_begin_leaves_its_number_to_the_next(runs: StoredRuns) -> None:

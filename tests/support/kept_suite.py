@@ -40,13 +40,15 @@ class KeptSuite(ScenarioFolder):
         """A run that Ctrl-C stops after so many scenarios."""
         return self.interrupt_and_print(count, **options)[0]
 
-    def interrupt_and_print(self, count: int, **options: Any) -> tuple[int, str]:
+    def interrupt_and_print(
+        self, count: int, error: type[BaseException] = KeyboardInterrupt, **options: Any
+    ) -> tuple[int, str]:
         """The same, with what it printed."""
         whole = OfflineRun.one_by_one
 
         def stopped(run: OfflineRun, entries: Iterable[Any], total: int) -> Iterator[EvalResult]:
             yield from islice(whole(run, entries, total), count)
-            raise KeyboardInterrupt
+            raise error
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(OfflineRun, "one_by_one", stopped)

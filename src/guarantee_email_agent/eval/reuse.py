@@ -108,7 +108,7 @@ def _refuse_what_cannot_go_on(run: Run, key: SuiteKey) -> None:
         problem = "is of another suite, selection, agent or model. Resume it with the options that it was begun with"
     elif run.outcome is None:
         problem = "still goes on"
-    elif run.outcome != "interrupted":
+    elif run.outcome not in ("interrupted", "crashed"):
         problem = f"is complete ({run.outcome}). Leave --resume away to run anew"
     if problem is not None:
         raise ConfigurationError(f"The run {run.id} {problem}", "eval_cannot_resume")

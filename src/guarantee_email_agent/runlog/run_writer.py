@@ -119,7 +119,7 @@ class RunWriter:
     def _refuse_what_is_resumed(self, connection: sqlite3.Connection, number: int) -> None:
         """Two processes may have read the same interrupted run; it goes on in one of them."""
         row = connection.execute("SELECT outcome FROM runs WHERE number = ?", (number,)).fetchone()
-        if row != ("interrupted",):
+        if row not in (("interrupted",), ("crashed",)):
             problem = "another process has resumed or deleted the run just now. See 'show --list'"
             raise self._database.error("resumed_elsewhere", problem)
 
@@ -277,11 +277,15 @@ def mark_killed_runs(connection: sqlite3.Connection, owners: RunOwners) -> None:
 
 
 def _begin(connection: sqlite3.Connection, run: Run) -> int:
-    lists = {name: json.dumps(dict(getattr(run, name)), sort_keys=True, default=str) for name in _MAPPINGS}
-    values = run._asdict() | lists | {"selection": json.dumps(run.selection)}
-    number = connection.execute(_INSERT_RUN, storable(values[name] for name in RUN_HEAD)).lastrowid
+    number = connection.execute(_INSERT_RUN, _head(run)).lastrowid
     assert number is not None
     return number
+
+
+def _head(run: Run) -> tuple[Any, ...]:
+    lists = {name: json.dumps(dict(getattr(run, name)), sort_keys=True, default=str) for name in _MAPPINGS}
+    values = run._asdict() | lists | {"selection": json.dumps(run.selection)}
+    return storable(values[name] for name in RUN_HEAD)
 
 
 def _go_on(connection: sqlite3.Connection, number: int, kept: Iterable[tuple[int, int]], run: Run) -> int:
@@ -292,10 +296,9 @@ def _go_on(connection: sqlite3.Connection, number: int, kept: Iterable[tuple[int
     connection.execute(f"DELETE FROM results WHERE {gone}", (number,))  # noqa: S608 - our own words
     for table in ("distinct_mails", "run_facts"):
         connection.execute(f"DELETE FROM {table} WHERE run = ?", (number,))  # noqa: S608 - our own words
-    changed = (
-        "outcome = NULL, exit_code = NULL, ended = NULL, planned = ?, repeat = ?, threshold = ?, require_proof = ?"
-    )
-    values = (run.planned, run.repeat, run.threshold, run.require_proof, number)
+    (run_id, started) = connection.execute("SELECT id, started FROM runs WHERE number = ?", (number,)).fetchone()
+    changed = f"outcome = NULL, exit_code = NULL, ended = NULL, ({_COLUMNS}) = ({_VALUES})"
+    values = (*_head(run._replace(id=run_id, started=started)), number)
     connection.execute(f"UPDATE runs SET {changed} WHERE number = ?", values)  # noqa: S608 - our own words
     return number
 
