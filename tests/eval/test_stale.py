@@ -52,6 +52,9 @@ def test_a_scenario_file_makes_only_itself_stale(suite: KeptSuite) -> None:
     found = stale(suite)
     assert found.changes == {"changed scenario: valid_warranty_002": ["valid_warranty_002"]}
     assert found.stale == {"valid_warranty_002"}
+    (suite.folder / "valid_warranty_002.yaml").write_text("")  # of which nothing is kept
+    suite.run()
+    assert (stale(suite).stale, stale(suite).unknown) == (frozenset(), {"valid_warranty_002"})
 
 
 def test_removed_and_new_scenarios_are_named(suite: KeptSuite) -> None:

@@ -239,9 +239,11 @@ def find_stale(store: RunStore, name: str, config: Config, directory: Path) -> S
             not_known = () if input_set is None else InputSet(store.inputs(input_set)).incomplete
             of_set[input_set] = list(_changed_inputs(store, input_set, now)), not_known
         changed, reasons = of_set[input_set]
+        found = [*changed, *_changed_source(case, files.get(case), place.source_hash, loader)]
+        if place.source_hash is None and case in files:
+            reasons = (*reasons, "of a file that could not be used nothing is kept")
         for reason in reasons:
             incomplete.setdefault(reason, []).append(case)
-        found = [*changed, *_changed_source(case, files.get(case), place.source_hash, loader)]
         for change in found:
             changes.setdefault(change, []).append(case)
         if found:
@@ -279,9 +281,7 @@ def _changed_source(case: str, file: str | None, source_hash: bytes | None, load
     if file is None:
         yield f"removed scenario: {case}"
         return
-    if source_hash is None:  # an invalid file, of which nothing is kept
-        yield f"not known whether it is the same: {case}"
-    elif not is_source(file, file_content(file), source_hash, loader):
+    if source_hash is not None and not is_source(file, file_content(file), source_hash, loader):
         yield f"changed scenario: {case}"
 
 
@@ -291,7 +291,7 @@ def print_stale(found: StaleVerdicts, terminal: Terminal) -> None:
     own: dict[str, list[str]] = {}
     for change, names in found.changes.items():
         kind, _, name = change.partition(": ")
-        if kind.endswith("scenario") or kind.startswith("not known"):
+        if kind.endswith("scenario"):
             own.setdefault(kind, []).append(name)
         else:
             terminal.line(f"{change[:1].upper()}{printable(change[1:])} ({pluralize(len(names), 'verdict')})")
