@@ -9,8 +9,12 @@ import pytest
 from scenario_folder import BUILT_IN, ScenarioFolder, failing
 from stored_runs import results_of
 
+from guarantee_email_agent.eval.baseline import find_baseline
 from guarantee_email_agent.eval.evaluation import evaluate
+from guarantee_email_agent.eval.reuse import find_stale
 from guarantee_email_agent.files import report_files
+from guarantee_email_agent.runlog.comparison import compare_runs
+from guarantee_email_agent.runlog.database import StoreError
 from guarantee_email_agent.runlog.records import KeptRun
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.statistics import upper_bound
@@ -77,7 +81,14 @@ def test_nothing_but_totals_is_shown_of_a_sealed_suite(sealed: ScenarioFolder, t
     assert "Answered: 2 of 2 mails, 1 of them rightly" in printed
     assert "2 mails, drawn at random" in printed
     with RunStore(kept(sealed).file) as store:
-        stored = repr(results_of(store, store.find_run("run")))
+        stored = repr(results_of(store, run := store.find_run("run")))
+        for held_against in (
+            lambda: compare_runs(store, run, run),
+            lambda: find_stale(store, "run", sealed.config, sealed.folder),
+            lambda: find_baseline(kept(sealed).file, "run", run.key, set()),
+        ):
+            with pytest.raises(StoreError, match="nobody knows which result is of which mail"):
+                held_against()
     said = [printed, stored, *(path.read_text(encoding="utf-8") for path in files.values())]
     for secret in ("valid_warranty_00", "SN67890", "no such phrase", "customer@", "is valid", "expiration_date"):
         assert [text for text in said if secret in text] == []

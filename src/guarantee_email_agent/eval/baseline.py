@@ -15,7 +15,7 @@ from guarantee_email_agent.eval.verdict_inputs import input_files
 from guarantee_email_agent.runlog.comparison import Comparison, ContentChange, compare_runs
 from guarantee_email_agent.runlog.database import StoreError
 from guarantee_email_agent.runlog.records import Case, Run, SuiteKey
-from guarantee_email_agent.runlog.run_reader import GREEN, LAST, RunStore
+from guarantee_email_agent.runlog.run_reader import GREEN, LAST, RunStore, refuse_nameless
 from guarantee_email_agent.runlog.views.comparison_report import MAX_REPLIES, print_comparison
 from guarantee_email_agent.runlog.views.report import relative_to
 from guarantee_email_agent.runlog.views.word_diff import CHANGE, diff_text, paint_changes
@@ -89,6 +89,7 @@ def find_baseline(file: Path, name: str, key: SuiteKey, names: AbstractSet[str])
             if error.code != "store_no_such_run" or not key.selection or name not in (LAST, GREEN):
                 raise
             run = _find(store, name, key._replace(selection=()))
+        refuse_nameless(run)
         problem = None
         if run.command != "eval":
             problem = f"is one of {run.command}. Name a run of eval"

@@ -21,7 +21,7 @@ from guarantee_email_agent.llm.usage import ModelUsage
 from guarantee_email_agent.runlog.database import StoreError
 from guarantee_email_agent.runlog.proof import suite_name
 from guarantee_email_agent.runlog.records import COUNTED, Case, CaseResult, InputSet, Run, SuiteKey, changed_inputs
-from guarantee_email_agent.runlog.run_reader import LAST, RunStore
+from guarantee_email_agent.runlog.run_reader import LAST, RunStore, refuse_nameless
 from guarantee_email_agent.runlog.suite_manifest import file_content, has_source
 from guarantee_email_agent.runlog.views.comparison_report import describe_run
 from guarantee_email_agent.utils.errors import ConfigurationError
@@ -223,7 +223,7 @@ def find_stale(store: RunStore, name: str, config: Config, directory: Path) -> S
 
     Raises StoreError, ConfigurationError for a run of something else, and EvalError for a folder that cannot be read.
     """
-    run = _find_run(store, name, suite_name(directory, config))
+    refuse_nameless(run := _find_run(store, name, suite_name(directory, config)))
     loader = EvalLoader(any_agent=True)
     files = {Path(file).stem: file for file in loader.scenario_files(directory)}
     now = VerdictInputs(config, directory, run.llm, run.agent or None, run.options).set

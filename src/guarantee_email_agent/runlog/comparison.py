@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from guarantee_email_agent.runlog.database import StoreError
 from guarantee_email_agent.runlog.records import Case, Input, Place, Run, changed_inputs, cost_of
-from guarantee_email_agent.runlog.run_reader import GREEN, RunStore
+from guarantee_email_agent.runlog.run_reader import GREEN, RunStore, refuse_nameless
 
 _SETTINGS: Final = (
     "command",
@@ -182,6 +182,7 @@ def compare_runs(
 
     counts_all: whether the others are counted. Raises StoreError.
     """
+    refuse_nameless(baseline, run)
     baseline, run = store.with_counts(baseline), store.with_counts(run)
     cases_before, cases = ({each.name: each for each in store.outcomes(each_run)} for each_run in (baseline, run))
     pairs = [CaseChange(cases_before[name], case) for name, case in cases.items() if name in cases_before]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from guarantee_email_agent.files.problems import suggestion
-from guarantee_email_agent.runlog.database import BUSY_S, DECIDED, RUN_COUNTS, Database, RunOwners, storable
+from guarantee_email_agent.runlog.database import BUSY_S, DECIDED, RUN_COUNTS, Database, RunOwners, StoreError, storable
 from guarantee_email_agent.runlog.records import (
     INCOMPLETE,
     PARTS,
@@ -469,6 +469,16 @@ class RunStore:
         with self._database.transaction("DEFERRED") as connection:
             bound = values if isinstance(values, Mapping) else storable(values)
             return connection.execute(query, bound).fetchall()
+
+
+def refuse_nameless(*runs: Run) -> None:
+    """Raises StoreError for one of a sealed suite that was not opened: its cases have other names in each run."""
+    for run in runs:
+        if run.facts.get("manifest", {}).get("kind") == "sealed" and "opened" not in run.facts:
+            problem = (
+                f"{run.id} is of a sealed suite: nobody knows which result is of which mail. 'show' has its totals"
+            )
+            raise StoreError(problem, "store_sealed_run")
 
 
 def _of_key(key: SuiteKey | None) -> dict[str, Any]:
