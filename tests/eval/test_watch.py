@@ -280,6 +280,11 @@ def test_of_many_failures_the_first_are_explained_and_all_are_counted(outcome: O
 def test_a_failure_makes_the_line_bad_even_above_the_threshold(outcome: Outcome) -> None:
     text = difference([(outcome(), outcome("email_sent: no mail was sent")), (same := outcome(), same)], 50.0)
     assert text.endswith("✗ 1 newly failing. Pass rate: 1/2 (50.0%); 1 scenario ran in 0.50s\n")
+    must = outcome("email_sent: no mail was sent", must=True)
+    text = difference([(must, must), (same, same)], 50.0)
+    assert text.endswith(
+        "✗ No difference. Pass rate: 1/2 (50.0%), 1 scenario that must pass failed; 0 scenarios ran in 0.50s\n"
+    )
 
 
 def test_a_reply_of_an_invalid_file_did_not_change(outcome: Outcome, invalid: EvalResult) -> None:

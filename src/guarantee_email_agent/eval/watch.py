@@ -305,12 +305,14 @@ def print_difference(before: Results, after: Results, threshold: float, duration
     for line in causes.lines():
         terminal.line(line)
     totals = Totals.of(result.outcome for result in after.values())
-    enough = meets_threshold(totals.passed, totals.total, threshold)
+    must_failed = sum(result.test_case.must and not result.passed for result in after.values())
+    reached = meets_threshold(totals.passed, totals.total, threshold)
     told = (f"{count} {what if count == 1 else _PLURALS.get(what, what)}" for what, count in counts.items() if count)
     rate = f"{totals.passed}/{totals.total} ({format_percentage(totals.passed, totals.total, threshold)})"
-    gate = "" if enough else f", below the threshold of {threshold_text(threshold)}%"
+    gate = "" if reached else f", below the threshold of {threshold_text(threshold)}%"
+    gate += f", {pluralize(must_failed, 'scenario')} that must pass failed" if must_failed else ""
     terminal.outcome(
-        f"{'✓' if enough and not failing else '✗'} {', '.join(told) or 'No difference'}. Pass rate: {rate}{gate}; "
+        f"{'✗' if gate or failing else '✓'} {', '.join(told) or 'No difference'}. Pass rate: {rate}{gate}; "
         f"{pluralize(len(ran), 'scenario')} ran in {duration_s:.2f}s"
     )
     terminal.flush()
