@@ -84,7 +84,9 @@ def test_each_difference_is_asked_about(
         (["--accept"], "asks at a terminal"),
         (["--accept=all"], "Say why with --reason TEXT"),
         (["--reason", "x"], "--reason is for --accept"),
-        (["--accept=all", "--reason", "x", "--no-store"], "Leave --no-store and --watch out"),
+        (["--accept=all", "--reason", "x", "--no-store"], "Leave --no-store, --watch"),
+        (["--accept=all", "--reason", "x", "--resume"], "and --resume out"),
+        (["--accept=all", "--reason", "x", "--caution-curve"], "--caution-curve and"),
     ],
 )
 def test_bad_usage_is_one_line(run: Run, arguments: list[str], says: str) -> None:

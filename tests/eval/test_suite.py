@@ -79,11 +79,16 @@ def test_a_caution_curve_is_of_a_run_without_caution(suite: KeptSuite, monkeypat
 
 @pytest.mark.parametrize(
     "option",
-    [{"agent": "command:true"}, {"baseline": "last"}, {"resume": ""}, {"last_failed": True}, {"fail_fast": True}],
+    [
+        *({"agent": "command:true"}, {"baseline": "last"}, {"resume": ""}, {"last_failed": True}, {"fail_fast": True}),
+        {"html_file": Path("curve.html")},
+    ],
 )
 def test_a_caution_curve_is_of_a_whole_run(suite: KeptSuite, option: dict[str, Any]) -> None:
     suite.write(1)
-    with pytest.raises(ConfigurationError, match=f"Remove --{next(iter(option)).replace('_', '-')}"):
+    with pytest.raises(
+        ConfigurationError, match=f"Remove --{next(iter(option)).removesuffix('_file').replace('_', '-')}"
+    ):
         suite.evaluate(caution_curve=True, **option)
 
 

@@ -210,8 +210,10 @@ def _refuse_mismatched(options: argparse.Namespace) -> None:
         problem = "--mutate decides on no scenario. Leave --watch and --accept out"
     elif options.reason and options.accept is None:
         problem = "--reason is for --accept. Add --accept, or leave it out"
-    elif options.accept is not None and (options.no_store or options.watch):
-        problem = "--accept reads the run that it follows from the run store. Leave --no-store and --watch out"
+    elif options.accept is not None and (
+        options.no_store or options.watch or options.caution_curve or options.resume is not None
+    ):
+        problem = "--accept follows a new run that is kept. Leave --no-store, --watch, --caution-curve and --resume out"
     elif options.accept == "ask" and not sys.stdin.isatty():
         problem = "--accept asks at a terminal, and this is none. Write --accept=all --reason TEXT"
     elif options.accept == "all" and not options.reason.strip():

@@ -183,7 +183,7 @@ def _prepare(options: EvalOptions, config: Config, resources: ExitStack) -> _Sui
     if options.caution_curve:
         _refuse_with_curve(options)
         config = replace(config, agent=replace(config.agent, caution=0))
-        options = replace(options, kept=None, quiet=True)
+        options = replace(options, kept=None, github=None, quiet=True)
     if options.changed:
         _refuse_with_changed(options)
     if options.kept is None and options.resume is not None:
@@ -256,10 +256,10 @@ def _check_report_places(options: EvalOptions) -> None:
 
 def _refuse_with_curve(options: EvalOptions) -> None:
     """For a curve, whose run is no verdict on the agent as it is configured, so that nobody keeps it."""
-    for name in _NOT_WITH_CURVE:
-        if getattr(options, name) not in (None, False):
-            problem = "--caution-curve is of a whole run of our own agent, which nothing is compared with. "
-            raise ConfigurationError(f"{problem}Remove --{name.replace('_', '-')}", "cli_bad_usage")
+    named = [f"--{name.replace('_', '-')}" for name in _NOT_WITH_CURVE if getattr(options, name) not in (None, False)]
+    for option in (*named, *options.report_files):  # a report would have the gate of an agent without caution
+        problem = "--caution-curve is of a whole run of our own agent, which nothing is compared with, nor reported. "
+        raise ConfigurationError(f"{problem}Remove {option}", "cli_bad_usage")
 
 
 def _refuse_with_changed(options: EvalOptions) -> None:
