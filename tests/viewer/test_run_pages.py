@@ -145,6 +145,10 @@ def test_a_run_under_way_shows_how_far_it_is(runs: StoredRuns, pages: ViewedRuns
     page = pages.get("/runs/last")
     assert "▸ Going on" in page.text
     assert "Going on: 2 of 4 have a result. The gate is not decided." in page.text
+    writer.finish(ended("failed", 4, facts={"fail_fast": True}))
+    page = pages.get("/runs/last")
+    assert ("Failed: 2 of 4 have a result." in page.text, "not decided" in page.text) == (True, False)
+    assert pages.get("/compare?baseline=last&run=last").status == 400
 
 
 def test_a_run_that_was_killed_is_no_run_under_way(runs: StoredRuns, pages: ViewedRuns) -> None:

@@ -112,7 +112,7 @@ async def _error_page(request: Request, error: Exception) -> Response:
     assert isinstance(error, AgentError)
     if error.code in _NOT_FOUND:
         return site.error(404, "Not found", error.message)
-    if isinstance(error, QueryError):
+    if isinstance(error, QueryError) or error.code in ("store_same_run", "store_sealed_run"):
         return site.error(400, "This address is not right", error.message)
     if isinstance(error, StoreError):
         return site.error(503, "The run store cannot be read", error.message)
