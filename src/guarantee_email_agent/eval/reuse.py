@@ -230,21 +230,22 @@ def find_stale(store: RunStore, name: str, config: Config, directory: Path) -> S
     incomplete: dict[str, list[str]] = {}
     changes: dict[str, list[str]] = {}
     stale: set[str] = set()
-    of_set: dict[int | None, tuple[list[str], Sequence[str]]] = {}  # what changed, and what is not known
+    of_set: dict[int | None, tuple[Sequence[str], Sequence[str]]] = {}
     seen: set[str] = set()
     for outcome in store.outcomes(run):
         seen.add(case := outcome.name)
-        place = outcome.runs[0].place
-        if (input_set := place.input_set) not in of_set:
-            not_known = () if input_set is None else InputSet(store.inputs(input_set)).incomplete
-            of_set[input_set] = list(_changed_inputs(store, input_set, now)), not_known
-        changed, reasons = of_set[input_set]
-        found = [*changed, *_changed_source(case, files.get(case), place.source_hash, loader)]
-        if place.source_hash is None and case in files:
-            reasons = (*reasons, "of a file that could not be used nothing is kept")
-        for reason in reasons:
+        source_hash, found, reasons = outcome.runs[0].place.source_hash, list[str](), list[str]()
+        for input_set in {each.place.input_set for each in outcome.runs}:
+            if input_set not in of_set:
+                of_set[input_set] = _changed_inputs(store, input_set, now)
+            found += of_set[input_set][0]
+            reasons += of_set[input_set][1]
+        found += _changed_source(case, files.get(case), source_hash, loader)
+        if source_hash is None and case in files:
+            reasons.append("of a file that could not be used nothing is kept")
+        for reason in dict.fromkeys(reasons):
             incomplete.setdefault(reason, []).append(case)
-        for change in found:
+        for change in dict.fromkeys(found):
             changes.setdefault(change, []).append(case)
         if found:
             stale.add(case)
@@ -267,14 +268,13 @@ def _find_run(store: RunStore, name: str, suite: str) -> Run:
     return run
 
 
-def _changed_inputs(store: RunStore, input_set: int | None, now: InputSet) -> Iterator[str]:
+def _changed_inputs(store: RunStore, input_set: int | None, now: InputSet) -> tuple[Sequence[str], Sequence[str]]:
+    """What changed, and what is not known."""
     if input_set is None:
-        yield "edited while the run went on: instruction, lexicon or judge files"
-        return
-    if store.input_set_digest(input_set) == now.digest:
-        return
-    for change, kind, name in changed_inputs(store.inputs(input_set), now.inputs):
-        yield f"{change} {kind}: {name}"
+        return (), ("instruction, lexicon or judge files were edited while the run went on",)
+    then = InputSet(store.inputs(input_set))
+    changed = [f"{change} {kind}: {name}" for change, kind, name in changed_inputs(then.inputs, now.inputs)]
+    return changed, then.incomplete
 
 
 def _changed_source(case: str, file: str | None, source_hash: bytes | None, loader: EvalLoader) -> Iterator[str]:
