@@ -1,13 +1,16 @@
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
 from guarantee_email_agent.executors.executor import LocalProcesses
 from guarantee_email_agent.executors.ray_executor import connected
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
+from guarantee_email_agent.utils.process import signals_as_ctrl_c
 
 
 def test_jobs_are_for_this_machine() -> None:
@@ -41,9 +44,13 @@ def double(item: int) -> int:
     return 2 * item
 
 
-def die(item: int) -> int:
-    os.kill(os.getpid(), signal.SIGKILL)
-    return item
+def die(item: int) -> bytes:
+    """The first; the other has more to tell than a pipe holds, which nobody reads then."""
+    if item == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    with suppress(KeyboardInterrupt):
+        time.sleep(1)
+    return bytes(1 << 20)
 
 
 def fail(item: int) -> int:
@@ -76,6 +83,6 @@ def test_an_error_keeps_its_code() -> None:
 
 
 def test_a_process_that_dies_ends_the_run_in_one_line() -> None:
-    with pytest.raises(AgentError, match=r"A worker process died .+ --jobs 1") as raised:
-        list(LocalProcesses(2).map_in_order(die, [1]))
+    with pytest.raises(AgentError, match=r"A worker process died .+ --jobs 1") as raised, signals_as_ctrl_c():
+        list(LocalProcesses(2).map_in_order(die, [1, 2]))  # and the other process with it
     assert raised.value.code == "eval_worker_died"

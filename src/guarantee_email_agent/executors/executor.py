@@ -74,4 +74,5 @@ def _init_worker() -> None:
 
     # Ctrl-C reaches every process of the terminal's group; only the first one is to act on it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the pool ends by it those that are left when one died
     logging.disable(logging.CRITICAL)
