@@ -122,6 +122,19 @@ def test_required_sentences_have_to_carry_the_facts(trigger: Condition, reply: s
         ),
         (VALID, f"{{serial_number}} {DATE}\nfully\ncovered", 2, "fully covered"),
         (VALID, f"{{serial_number}} {DATE}<if expiration_date='unknown'>\nexpired</if>", 2, "expired"),
+        # What holds for one value alone is tried, too, and so are two facts at once.
+        (
+            VALID,
+            f"{{serial_number}} {DATE}<if expiration_date='2027-01-31' serial_number='sn7'>\nexpired</if>",
+            2,
+            "expired",
+        ),
+        (
+            NO_NUMBER,
+            "Hello<if unreadable_serial_number='yes' unconfirmed_serial_number='known'> is covered</if>",
+            1,
+            "is covered",
+        ),
         (NO_NUMBER, "Your device is covered.", 1, "is covered"),
         (OTHER, "Hello,\n\nyour warranty", 3, "warranty"),
         # A claim that only the words around a sentence make one.
@@ -148,6 +161,20 @@ def test_a_fact_that_may_be_missing_needs_a_condition_in_any_sentence(place: str
     assert line == 2
     remedy = 'Put it inside <if expiration_date="known">…</if>'
     assert problem == f"{{expiration_date}} has no value {WHERE_VALID} {remedy}"
+
+
+@pytest.mark.parametrize(
+    ("replies", "problem"),
+    [
+        ('<reply><if serial_number="known">a</if></reply>', "the reply is empty where 'topic: warranty, serial"),
+        ('<reply> <optional id="a" use="u">a</optional></reply>', "the reply is empty where 'topic: warranty, serial"),
+        ('<reply serial_number="known">a</reply><reply>b</reply>', "this <reply> is never sent: "),
+        ("<reply>a</reply><reply>b</reply>", "this <reply> is never sent: "),
+    ],
+)
+def test_every_reply_says_something_and_can_be_sent(replies: str, problem: str) -> None:
+    ((line, found),) = problems(NO_NUMBER, replies)
+    assert (line, found.startswith(problem)) == (1, True)
 
 
 ORDERS = LookUp(

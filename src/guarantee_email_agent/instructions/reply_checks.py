@@ -48,15 +48,21 @@ def reply_problems(
     topics: the declared ones.
 
     In every situation that triggers the file, with every mix of known and unknown facts, there has to be a reply that
-    can be filled in, whose required sentences carry the facts, and of whose sentences none is false.
+    can be filled in, whose required sentences carry the facts, and of whose sentences none is false; and each is said.
     """
     found: dict[tuple[int | None, str], str] = {}
     asked_for = _names_asked_for(templates)
+    said = list[ReplyTemplate]()
     for situation in all_situations(topics, look_ups):
         if is_triggered(trigger, situation):
-            for line, problem, remedy in _problems_in(situation, templates, look_ups, asked_for, has_ticket=has_ticket):
+            problems = _problems_in(situation, templates, look_ups, asked_for, said, has_ticket=has_ticket)
+            for line, problem, remedy in problems:
                 # Once is enough: a sentence is mostly wrong in many situations at once.
                 found.setdefault((line, problem), f"{problem} where '{situation}'. {remedy}")
+    for template in () if found else templates:
+        if not any(template is each for each in said):
+            never = "this <reply> is never sent: one above is, wherever it could be, or its conditions never hold"
+            found[template.line, never] = f"{never}. Correct the conditions, or remove it"
     return [(line, message) for (line, _), message in found.items()]
 
 
@@ -65,10 +71,11 @@ def _problems_in(
     templates: Sequence[ReplyTemplate],
     look_ups: Sequence[LookUp],
     asked_for: Collection[str],
+    said: list[ReplyTemplate],
     *,
     has_ticket: bool,
 ) -> Iterator[tuple[int | None, str, str]]:
-    """(line, problem, remedy)"""
+    """(line, problem, remedy). said: gets the replies that are sent in the situation."""
     look_up = look_up_of(situation.topic, look_ups)
     for facts in _possible_facts(situation, look_up, templates, asked_for):
         template = select_template(templates, facts)
@@ -76,6 +83,7 @@ def _problems_in(
             status = f" for {look_up.status} {situation.status}" if look_up and situation.status else ""
             yield None, f"has no <reply>{status}", "Add one"
             continue
+        said.append(template)
         yield from _gaps(template, facts, look_up, has_ticket=has_ticket)
         for chosen in _selections(template, facts):
             pieces = template.pieces(facts, chosen)
@@ -84,6 +92,8 @@ def _problems_in(
             except MissingFactError as error:
                 yield error.line, str(error), f'Put it inside <if {error.name}="known">…</if>'
                 continue
+            if not "".join(texts).strip():
+                yield template.line, "the reply is empty", "Write into it what is always said"
             if claim := find_false_claim(fold("".join(texts)), situation, facts.get("coverage"), look_ups):
                 words = " ".join(claim[0].split())
                 line = _line_at(claim.start(), list(map(fold, texts)), pieces, template)
@@ -97,20 +107,18 @@ def _possible_facts(
     if look_up is None:
         yield {}
         return
-    nothing: Facts = dict.fromkeys(look_up.fact_names)
-    status = situation.status
-    if status is None:
-        yield nothing
-        if situation.numbers == "none":
-            yield from ({**nothing, name: EXAMPLES["number"]} for name in (look_up.unreadable, look_up.unconfirmed))
-    elif status == WITHHELD_STATUS:
-        yield {**nothing, look_up.status: status}
-    else:
-        known = {**nothing, look_up.number: EXAMPLES["number"], look_up.status: status}
-        # A fact that no reply asks for changes none of them.
-        facts = [fact for fact in look_up.facts_with(status) if fact.required or fact.name in asked_for]
-        for values in itertools.product(*(_possible_values(fact, templates) for fact in facts)):
-            yield known | dict(zip((fact.name for fact in facts), values, strict=True))
+    known = {**dict.fromkeys(look_up.fact_names), look_up.status: situation.status}
+    possible: dict[str, Sequence[str | None]] = {}
+    if situation.status is None:
+        names = (look_up.unreadable, look_up.unconfirmed)
+        possible = {name: (None, *_values(name, "number", templates)) for name in names}
+    elif situation.status != WITHHELD_STATUS:
+        possible[look_up.number] = _values(look_up.number, "number", templates)
+        for fact in look_up.facts_with(situation.status):
+            if fact.required or fact.name in asked_for:  # any other changes no reply
+                possible[fact.name] = _possible_values(fact, templates)
+    for values in itertools.product(*possible.values()):
+        yield known | dict(zip(possible, values, strict=True))
 
 
 def _names_asked_for(templates: Sequence[ReplyTemplate]) -> frozenset[str]:
@@ -128,12 +136,22 @@ def _names_asked_for(templates: Sequence[ReplyTemplate]) -> frozenset[str]:
 def _possible_values(fact: Fact, templates: Sequence[ReplyTemplate]) -> tuple[str | None, ...]:
     """Unknown, and one of each kind that makes a difference."""
     if fact.form != "word":
-        return None, EXAMPLES[fact.form]
-    named = frozenset[str]().union(*(template.words_asked_for(fact.name) for template in templates))
+        return None, *_values(fact.name, fact.form, templates)
+    named = _named(fact.name, templates)
     if not fact.words:
         return None, *sorted({"full", *named})
     unnamed = [word for word in fact.words if word.casefold() not in named]
     return None, *(word for word in fact.words if word.casefold() in named), *unnamed[:1]
+
+
+def _values(name: str, form: str, templates: Sequence[ReplyTemplate]) -> tuple[str, ...]:
+    """What conditions ask for by name, and something else."""
+    named, other = _named(name, templates), EXAMPLES[form]
+    return other + "0" * (other.casefold() in named), *sorted(named)
+
+
+def _named(fact: str, templates: Sequence[ReplyTemplate]) -> frozenset[str]:
+    return frozenset[str]().union(*(template.words_asked_for(fact) for template in templates))
 
 
 def _gaps(
