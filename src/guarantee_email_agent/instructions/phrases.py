@@ -23,6 +23,7 @@ _LETTER = "[a-z0-9ß-öø-ž]"  # small ones of the Latin scripts; folded, each 
 _PLAIN_PHRASE = re.compile(rf"{_LETTER}{{3,40}}\*?(?: (?:{_LETTER}{{2,40}}\*|{_LETTER}{{1,40}}))*")
 _PLAIN_PHRASES = re.compile(rf"{_PLAIN_PHRASE.pattern}(?:, {_PLAIN_PHRASE.pattern})*")
 _PHRASE_WORD = re.compile(r"([^\W_]+)(\*?)")
+_IDLE_STAR = re.compile(r"(?<![^\W_])\*|\*(?=[^\W_])")
 _KEY_LENGTH = 3
 _NEXT_KEY_LENGTH = 2
 _MIN_ENDING = 4
@@ -338,6 +339,8 @@ def _parse_any_phrase(source: str, payload: Payload) -> PhrasePattern[Payload]:
     matches = list(_PHRASE_WORD.finditer(source))
     if not matches:
         raise InvalidPhraseError("has no word in it")
+    if _IDLE_STAR.search(source):
+        raise InvalidPhraseError("has a '*' that is not read. Put one at the end of a word, or before an only word")
     words: list[tuple[str, bool]] = []
     separators: list[str] = []
     for position, match in enumerate(matches):
