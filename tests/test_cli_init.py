@@ -82,7 +82,11 @@ def test_run_says_which_files_are_the_built_in_ones(run: Run) -> None:
 
 @pytest.mark.parametrize(
     ("language", "says"),
-    [("xx1", "'xx1' is no code of a language. Write one such as nl"), ("en", "'en' is the default language")],
+    [
+        ("xx1", "'xx1' is no code of a language. Write one such as nl"),
+        ("en", "'en' is the default language"),
+        ("pt-br", "be in. Write pt for pt-br, no for Norwegian, iw for Hebrew"),
+    ],
 )
 def test_what_cannot_be_added_is_refused_before_anything_is_written(
     language: str, says: str, tmp_path: Path, run: Run

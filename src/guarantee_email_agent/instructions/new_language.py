@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from guarantee_email_agent.files.text_file import write_new_file
-from guarantee_email_agent.instructions.instruction_files import InstructionFiles
+from guarantee_email_agent.instructions.instruction_files import InstructionFiles, unknown_language
 from guarantee_email_agent.instructions.lexicon import lexicon_folder, read_lexicon
 from guarantee_email_agent.instructions.markup import parse_elements
 from guarantee_email_agent.instructions.reply_markup import LANGUAGE_CODE, UNTRANSLATED
@@ -39,6 +39,8 @@ def check_language(language: str, default: str | None) -> None:
     if not LANGUAGE_CODE.fullmatch(language):
         problem = f"'{printable(language)}' is no code of a language. Write one such as nl"
         raise ConfigurationError(f"--language: {problem}", "init_bad_language")
+    if unknown := unknown_language(language):
+        raise ConfigurationError(f"--language: '{language}' {unknown}", "init_bad_language")
     if language == default:
         raise ConfigurationError(f"--language: '{language}' is the default language", "init_bad_language")
 
