@@ -208,11 +208,18 @@ def problems(german: str, english: str = ENGLISH) -> list[tuple[int, str]]:
         ('id="keep"', 'id="behalten"', 1, "lacks the sentence 'keep' to choose"),
         ('id="sorry"', 'id="leid"', 1, "lacks the sentence 'sorry' to choose"),
         ('id="keep" use', 'id="keep" coverage="full" use', 1, "lacks the sentence 'keep' to choose"),
+        (
+            "Bitte behalten Sie es.</optional>",
+            "Bitte.</optional></if>",
+            1,
+            "lacks the sentence 'keep' to choose, which",
+        ),
     ],
 )
 def test_what_a_language_lacks_is_named(old: str, new: str, line: int, words: str) -> None:
     assert GERMAN.count(old) == 1
-    found = problems(GERMAN.replace(old, new))
+    german = GERMAN.replace(old, new)
+    found = problems(german.replace("<opt", '<if coverage="full"><opt') if new.endswith("</if>") else german)
 
     assert found[0][0] == line
     assert words in found[0][1]

@@ -22,7 +22,7 @@ def problems(reply: str, *look_ups: LookUp) -> list[tuple[int, str]]:
 
 def test_facts_and_words_of_the_look_up_are_known() -> None:
     reply = '<reply status="shipped, other"><if payment="paid">{order_number} {carrier} {ticket_number}</if></reply>'
-    assert problems(reply, ORDERS) == []
+    assert problems(reply.replace("</reply>", " carrier, ?order_number</reply>"), ORDERS) == []
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,9 @@ def test_facts_and_words_of_the_look_up_are_known() -> None:
         ("<reply>{serial_number}</reply>", (1, "unknown placeholder {serial_number}")),
         ('<reply stauts="shipped">x</reply>', (1, "unknown fact 'stauts' – did you mean 'status'? Known are: ")),
         ('<reply status="shiped">x</reply>', (1, "unknown status 'shiped' – did you mean 'shipped'? Known are: ")),
+        ("<reply>a\n[order_number]</reply>", (2, "'[order_number' would be sent as it stands. ")),
+        ("<reply>With %carrier%</reply>", (1, "'%carrier' would be sent as it stands. ")),
+        ("<reply>[ Translate ] Hello</reply>", (1, "'[ Translate' would be sent as it stands. ")),
         ('<reply>a\n<if payment="payed">x</if></reply>', (2, "unknown word of payment 'payed' – did you mean 'paid'?")),
     ],
 )

@@ -317,6 +317,7 @@ def test_never_in_another_sentence_excuses_nothing() -> None:
         ("Go to https://example.com@evil.example/ now.", "evil.example"),
         ("Go to https://example.com.evil.example/ now.", "example.com.evil.example"),
         ("Go to https://notexample.com/ now.", "notexample.com"),
+        ("Visit exämple.com today.", "exämple.com"),
     ],
 )
 def test_a_reply_that_leads_to_a_host_that_nobody_listed_is_found(sentence: str, host: str) -> None:
@@ -342,3 +343,6 @@ def test_such_a_file_does_not_load(folder: InstructionFolder) -> None:
         folder.load()
     folder.edit(folder.main, 'version: "1.0.0"', 'version: "1.0.0"\nlink_hosts: [evil.example]')
     folder.load()
+    line = folder.edit(folder.main, "[evil.example]", '["https://evil.example"]')
+    problem = "link_hosts: must list bare hosts, such as example.com, not 'https://evil.example'"
+    assert folder.problems() == [f"main.md:{line}: {problem}"]

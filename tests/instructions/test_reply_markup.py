@@ -12,6 +12,7 @@ from guarantee_email_agent.instructions.reply_markup import parse_templates
             for text in ("a { b", "a } b", "{serial_number", "serial_number}", "{{serial_number}}")
         ),
         ("<reply></reply>", 1, "<reply> is empty"),
+        ('<reply>a</reply>\n<sentence id="a">b</sentence>', 2, "<sentence> stands outside of <reply>, so that nobody"),
         (
             "<reply>\na\n<b>c</b></reply>",
             3,

@@ -16,11 +16,14 @@ from guarantee_email_agent.instructions.look_up import TICKET_NUMBER, WARRANTY, 
 from guarantee_email_agent.instructions.markup import MarkupError, parse_elements
 from guarantee_email_agent.instructions.router import UNCLEAR, Condition, all_situations, is_triggered
 from guarantee_email_agent.instructions.template import (
+    Choice,
     ChoosableSentence,
     Conditional,
+    Part,
     Placeholder,
     ReplyTemplate,
     Sentence,
+    Text,
 )
 from guarantee_email_agent.utils.text import printable
 
@@ -232,15 +235,21 @@ def language_problems(
 def _contents(template: ReplyTemplate) -> dict[str, int]:
     """What has to stand in every language, each with its line: placeholders, sentences and conditions."""
     found = dict[str, int]()
-    for part in template.all_parts():
+    waiting: list[tuple[Part, Conditions]] = [(part, {}) for part in template.parts]
+    while waiting:
+        part, outer = waiting.pop(0)
         if isinstance(part, Placeholder):
             found.setdefault(f"{{{part.name}}}", part.line)
-        elif isinstance(part, Sentence):
-            kind = " to choose" if isinstance(part, ChoosableSentence) else ""
-            conditions = f" where {_attributes(part.conditions)}" if part.conditions else ""
-            found[f"the sentence '{part.id}'{kind}{conditions}"] = part.line
+        elif isinstance(part, Choice):
+            waiting += ((sentence, outer) for sentence in part.sentences)
         elif isinstance(part, Conditional):
-            found.setdefault(_element("if", part.conditions), part.line)
+            inner = {**outer, **part.conditions}
+            waiting += ((each, inner) for each in part.parts)
+            if isinstance(part, Sentence):
+                kind = " to choose" if isinstance(part, ChoosableSentence) else ""
+                found[f"the sentence '{part.id}'{kind}{f' where {_attributes(inner)}' if inner else ''}"] = part.line
+            else:
+                found.setdefault(_element("if", part.conditions), part.line)
     return found
 
 
@@ -262,6 +271,9 @@ _ANY_VALUE: Final = ("known", "unknown")
 
 def fact_problems(templates: Sequence[ReplyTemplate], look_ups: Sequence[LookUp]) -> Iterator[tuple[int, str]]:
     """(line, problem) pairs. look_ups: those of the topics that the file's trigger names."""
+    names = (TICKET_NUMBER, *(name for look_up in look_ups for name in look_up.fact_names))
+    in_code = "|".join(name for name in names if "_" in name)
+    unfilled = rf"(?i)\[ ?translat\w*|(?<![^\W_])(?<![/?&=])(?:{in_code})(?![^\W_])|[\[%$｛](?:{'|'.join(names)})\b"
     for template in templates:
         yield from _condition_problems(template, look_ups)
         for part in template.all_parts():
@@ -269,6 +281,11 @@ def fact_problems(templates: Sequence[ReplyTemplate], look_ups: Sequence[LookUp]
                 yield from _condition_problems(part, look_ups)
             elif isinstance(part, Placeholder) and (problem := _placeholder_problem(part.name, look_ups)):
                 yield part.line, problem
+            elif isinstance(part, Text) and (left := re.search(unfilled, part.text)):
+                problem = (
+                    f"'{left[0]}' would be sent as it stands. Translate what it marks, or write a fact as {{name}}"
+                )
+                yield part.line + part.text.count("\n", 0, left.start()), problem
 
 
 def ticket_problems(fields: Mapping[str, str], look_ups: Sequence[LookUp]) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from guarantee_email_agent.files.validation import all_matching
 from guarantee_email_agent.instructions.hand_over_lexicon import HandOverLexicon, parse_hand_over
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.look_up import WARRANTY, Fact, LookUp, look_up_of
@@ -21,7 +22,11 @@ class MainHeader:
     trigger: str = field(metadata={"doc": "when it applies, in words"})
     version: str = field(metadata={"doc": "version of the text, quoted"})
     link_hosts: tuple[str, ...] = field(
-        default=(), metadata={"doc": "hosts that replies may name in links and mail addresses"}
+        default=(),
+        metadata={
+            "doc": "hosts that replies may name in links and mail addresses",
+            "check": all_matching(r"[\w-]+(?:\.[\w-]+)+", "bare hosts, such as example.com"),
+        },
     )
     default_language: str = field(
         default="en",

@@ -305,7 +305,7 @@ _TOP_LEVEL: Final = (
 )
 _HOST: Final = (
     r"(?:[a-z][a-z0-9+.-]{1,20}://|www\.|@)(?P<address>[^\s/?#:<>()\"',;]+)"
-    rf"|(?<![\w.@-])(?P<bare>(?:[a-z0-9-]+\.)+(?:{_TOP_LEVEL}))(?![\w-])"
+    rf"|(?<![\w.@-])(?P<bare>(?:[\w-]+\.)+(?:{_TOP_LEVEL}))(?![\w-])"
 )
 
 
@@ -320,8 +320,9 @@ def phishing_problems(templates: Iterable[ReplyTemplate], link_hosts: Collection
     for template in templates:
         for part in template.all_parts():
             if isinstance(part, Text):
-                text = fold(part.text)
-                for position, problem in (*_secrets_asked_for(text), *_foreign_hosts(text, link_hosts)):
+                # Without its accents one host is another.
+                folded, text = fold(part.text), part.text.lower()
+                for position, problem in (*_secrets_asked_for(folded), *_foreign_hosts(text, link_hosts)):
                     yield part.line + text.count("\n", 0, position), problem
 
 

@@ -31,6 +31,7 @@ LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(?:-[a-z]{2,8})?")
 UNTRANSLATED = "[translate]"
 """Stands before each text that nobody has translated yet. No file with it is read, so that no customer sees it."""
 
+_PARTS = ("if", "choose", "optional", "sentence")
 _OWN_ATTRIBUTES = {
     "optional": SENTENCE_ATTRIBUTES,
     "sentence": SENTENCE_ATTRIBUTES,
@@ -47,7 +48,10 @@ def parse_templates(text: str) -> tuple[ReplyTemplate, ...]:
 
     Raises MarkupError, with the line, for one that cannot be used.
     """
-    return tuple(_template(element) for element in parse_elements(text) if element.name == "reply")
+    elements = parse_elements(text)
+    if lost := next((element for element in elements if element.name in _PARTS), None):
+        raise _error(lost.line, f"<{lost.name}> stands outside of <reply>, so that nobody reads it. Move it into one")
+    return tuple(_template(element) for element in elements if element.name == "reply")
 
 
 def split_hints(hints: str) -> list[str]:
@@ -67,7 +71,7 @@ def _template(element: Element) -> ReplyTemplate:
     if "lang" in element.attributes:
         problem = "<reply lang=…>: replies in another language stand in a file of their own now"
         raise _error(element.line, f"{problem}. Move it into SCENARIO.LANGUAGE.md, without the attribute")
-    parts = tuple(_parts(element, ("if", "choose", "optional", "sentence")))
+    parts = tuple(_parts(element, _PARTS))
     if all(isinstance(part, Text) and not part.text.strip() for part in parts):
         raise _error(element.line, "<reply> is empty. Write the reply into it")
     template = ReplyTemplate(_conditions(element), parts, element.line)
