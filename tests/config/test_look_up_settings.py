@@ -65,6 +65,15 @@ def test_a_server_of_ones_own_gets_its_variables(tmp_path: Path) -> None:
         ),
         ("due: date", "status: date", "look_ups.orders.facts: 'status' is the name of something built in"),
         ("due: date", "due: []", "look_ups.orders.facts: due lists no word"),
+        ("[paid, open]", "[paid, Unknown]", "payment lists 'Unknown', by which a condition asks whether there is a"),
+        *(
+            (
+                'pattern: "[A-Z]{2}-?[0-9]{5}"',
+                f"formats: [{{pattern: '{each}', example: '{each}'}}]",
+                "no mail can give",
+            )
+            for each in ("AB 123", "AB#123", "ÄB-123", "ABCDEF")
+        ),
         ("due: date", "order_number: date", "has a fact called order_number, like its number"),
         ("required: [due]", "required: [dew]", "requires 'dew', which is none of its facts – did you mean 'due'?"),
         (

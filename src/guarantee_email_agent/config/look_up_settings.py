@@ -33,6 +33,8 @@ BUILT_IN_TOPIC: Final = "warranty"
 _ATTRIBUTES: Final = ("id", "use", "hints", "lang")
 _PATTERN_DOC: Final = "Regular expression that the whole number fits, in any case; as in the lexicon, bounded."
 _NAME: Final = r"[a-z][a-z0-9_]{0,39}"
+_ASKED: Final = ("known", "unknown")
+_NUMBER: Final = r"(?=.*[0-9])[A-Za-z0-9]+(?:[-/._][A-Za-z0-9]+)*"
 _WORD: Final = r"[^\W_][\w -]{0,39}"
 
 FactSetting = Literal["date", "amount", "name"] | tuple[str, ...]
@@ -98,6 +100,8 @@ def _facts(values: Mapping[str, FactSetting]) -> str | None:
             return f"{name} lists no word; list those that the service may give, or write date, amount or name"
         if isinstance(form, tuple) and (wrong := _words(form)):
             return f"{name} {wrong}"
+        if isinstance(form, tuple) and (asked := next((word for word in form if word.lower() in _ASKED), None)):
+            return f"{name} lists {asked!r}, by which a condition asks whether there is a fact; leave it out"
     return None
 
 
@@ -111,6 +115,10 @@ class NumberFormatSettings:
     def __post_init__(self) -> None:
         if not re.fullmatch(self.pattern, self.example, re.IGNORECASE):
             raise ValueError(f"has the example {self.example!r}, which does not fit its pattern; correct one of them")
+        read = self.example.replace(" ", "")
+        if not re.fullmatch(_NUMBER, read) or not re.fullmatch(self.pattern, read, re.IGNORECASE):
+            problem = "which no mail can give: numbers are read without blanks, of A to Z, digits and single - / . _"
+            raise ValueError(f"has the example {self.example!r}, {problem}; correct both")
 
 
 @dataclass(frozen=True, slots=True)
