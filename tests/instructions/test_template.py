@@ -1,7 +1,7 @@
 import pytest
 
 from guarantee_email_agent.instructions.reply_markup import parse_templates
-from guarantee_email_agent.instructions.template import MissingFactError, select_template
+from guarantee_email_agent.instructions.template import MissingFactError, select_template, words_asked_for
 
 FACTS = {"serial_number": "SN12345", "warranty_status": "valid", "expiration_date": "2031-02-03", "coverage": "full"}
 
@@ -143,7 +143,7 @@ def test_the_words_for_a_coverage_are_those_that_conditions_name() -> None:
         '<reply coverage="known">a<if coverage="Full, unknown">b</if>'
         '<optional id="c" use="u" coverage="parts only">c</optional></reply>'
     )
-    assert template.words_asked_for("coverage") == {"full", "parts only"}
+    assert words_asked_for("coverage", [template]) == {"full", "parts only"}
 
 
 def test_the_sentences_of_a_reply_by_their_ids() -> None:

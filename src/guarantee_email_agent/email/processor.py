@@ -39,12 +39,11 @@ from guarantee_email_agent.email.reply import (
     compose_reply,
     unproved_subject,
 )
-from guarantee_email_agent.instructions.file_checks import PLACEHOLDER
 from guarantee_email_agent.instructions.hand_over_lexicon import CONTRADICTION, FOLLOW_UP, UNEXPLAINED
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
 from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.instructions.router import Situation
-from guarantee_email_agent.instructions.template import TICKET_PLACEHOLDER
+from guarantee_email_agent.instructions.template import PLACEHOLDER, TICKET_PLACEHOLDER
 from guarantee_email_agent.llm.port import LanguageModel
 from guarantee_email_agent.llm.prompts import MAX_NUMBERS, numbers_key
 from guarantee_email_agent.reading.doubt import MAX_DOUBT, Doubt, measure_doubt, measure_doubt_of_answer

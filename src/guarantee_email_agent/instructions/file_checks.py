@@ -16,6 +16,8 @@ from guarantee_email_agent.instructions.look_up import TICKET_NUMBER, WARRANTY, 
 from guarantee_email_agent.instructions.markup import MarkupError, parse_elements
 from guarantee_email_agent.instructions.router import UNCLEAR, Condition, all_situations, is_triggered
 from guarantee_email_agent.instructions.template import (
+    ANY_VALUE,
+    PLACEHOLDER,
     Choice,
     ChoosableSentence,
     Conditional,
@@ -222,7 +224,7 @@ def language_problems(
                 f"has {element} in '{language}' but not in '{default_language}'. Add it there, or remove it here",
             )
             continue
-        held, wanted = _contents(copy), _contents(originals[key])
+        held, wanted = (dict(_contents(each.parts, {})) for each in (copy, originals[key]))
         for content in wanted:
             if content not in held:
                 yield copy.line, f"the reply in '{language}' lacks {content}, which '{default_language}' has. Add it"
@@ -232,25 +234,21 @@ def language_problems(
                 yield line, f"the reply in '{language}' has {content}, which '{default_language}' lacks. {remedy}"
 
 
-def _contents(template: ReplyTemplate) -> dict[str, int]:
+def _contents(parts: Sequence[Part], outer: Conditions) -> Iterator[tuple[str, int]]:
     """What has to stand in every language, each with its line: placeholders, sentences and conditions."""
-    found = dict[str, int]()
-    waiting: list[tuple[Part, Conditions]] = [(part, {}) for part in template.parts]
-    while waiting:
-        part, outer = waiting.pop(0)
+    for part in parts:
         if isinstance(part, Placeholder):
-            found.setdefault(f"{{{part.name}}}", part.line)
+            yield f"{{{part.name}}}", part.line
         elif isinstance(part, Choice):
-            waiting += ((sentence, outer) for sentence in part.sentences)
+            yield from _contents(part.sentences, outer)
         elif isinstance(part, Conditional):
             inner = {**outer, **part.conditions}
-            waiting += ((each, inner) for each in part.parts)
             if isinstance(part, Sentence):
                 kind = " to choose" if isinstance(part, ChoosableSentence) else ""
-                found[f"the sentence '{part.id}'{kind}{f' where {_attributes(inner)}' if inner else ''}"] = part.line
+                yield f"the sentence '{part.id}'{kind}{f' where {_attributes(inner)}' if inner else ''}", part.line
             else:
-                found.setdefault(_element("if", part.conditions), part.line)
-    return found
+                yield _element("if", part.conditions), part.line
+            yield from _contents(part.parts, inner)
 
 
 def _key(conditions: Conditions) -> frozenset[tuple[str, frozenset[str]]]:
@@ -265,12 +263,9 @@ def _attributes(conditions: Conditions) -> str:
     return " ".join(f'{name}="{", ".join(sorted(values))}"' for name, values in sorted(conditions.items()))
 
 
-PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
-_ANY_VALUE: Final = ("known", "unknown")
-
-
 def fact_problems(templates: Sequence[ReplyTemplate], look_ups: Sequence[LookUp]) -> Iterator[tuple[int, str]]:
     """(line, problem) pairs. look_ups: those of the topics that the file's trigger names."""
+    known = (*_placeholders(look_ups), TICKET_NUMBER)
     names = (TICKET_NUMBER, *(name for look_up in look_ups for name in look_up.fact_names))
     in_code = "|".join(name for name in names if "_" in name)
     unfilled = rf"(?i)\[ ?translat\w*|(?<![^\W_])(?<![/?&=])(?:{in_code})(?![^\W_])|[\[%$｛](?:{'|'.join(names)})\b"
@@ -279,8 +274,8 @@ def fact_problems(templates: Sequence[ReplyTemplate], look_ups: Sequence[LookUp]
         for part in template.all_parts():
             if isinstance(part, Conditional):
                 yield from _condition_problems(part, look_ups)
-            elif isinstance(part, Placeholder) and (problem := _placeholder_problem(part.name, look_ups)):
-                yield part.line, problem
+            elif isinstance(part, Placeholder) and part.name not in known:
+                yield part.line, _unknown_placeholder(part.name, known)
             elif isinstance(part, Text) and (left := re.search(unfilled, part.text)):
                 problem = (
                     f"'{left[0]}' would be sent as it stands. Translate what it marks, or write a fact as {{name}}"
@@ -317,12 +312,7 @@ def _words(name: str, look_ups: Sequence[LookUp]) -> tuple[str, ...]:
         if name == look_up.status:
             words += look_up.situations
         words += next((fact.words for fact in look_up.facts if fact.name == name), ())
-    return (*dict.fromkeys(words), *_ANY_VALUE) if words else ()
-
-
-def _placeholder_problem(name: str, look_ups: Sequence[LookUp]) -> str | None:
-    known = _placeholders(look_ups)
-    return None if name in (*known, TICKET_NUMBER) else _unknown_placeholder(name, (*known, TICKET_NUMBER))
+    return (*dict.fromkeys(words), *ANY_VALUE) if words else ()
 
 
 def _placeholders(look_ups: Sequence[LookUp]) -> tuple[str, ...]:

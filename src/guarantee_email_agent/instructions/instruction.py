@@ -10,7 +10,7 @@ from guarantee_email_agent.instructions.hand_over_lexicon import HandOverLexicon
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.look_up import WARRANTY, Fact, LookUp, look_up_of
 from guarantee_email_agent.instructions.router import Condition, Situation, Topic, is_triggered
-from guarantee_email_agent.instructions.template import ReplyTemplate, Sentence
+from guarantee_email_agent.instructions.template import ReplyTemplate, Sentence, words_asked_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +112,7 @@ class Instructions:
         """What a reply may say of a fact that is a word: its own words, else those that some condition names."""
         if (words := self._words.get(fact.name)) is None:
             templates = (template for scenario in self.scenarios for template in scenario.templates)
-            asked_for = (template.words_asked_for(fact.name) for template in templates)
-            words = self._words[fact.name] = frozenset(fact.words or frozenset[str]().union(*asked_for))
+            words = self._words[fact.name] = frozenset(fact.words or words_asked_for(fact.name, templates))
         return words
 
     def reply_language(self, scenario: ScenarioInstruction, language: str) -> str:

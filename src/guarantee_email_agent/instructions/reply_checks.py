@@ -27,6 +27,7 @@ from guarantee_email_agent.instructions.template import (
     ReplyTemplate,
     Text,
     select_template,
+    words_asked_for,
 )
 
 Facts = Mapping[str, str | None]
@@ -51,7 +52,9 @@ def reply_problems(
     can be filled in, whose required sentences carry the facts, and of whose sentences none is false; and each is said.
     """
     found: dict[tuple[int | None, str], str] = {}
-    asked_for = _names_asked_for(templates)
+    parts = [part for template in templates for part in (template, *template.all_parts())]
+    asked_for = {name for part in parts if isinstance(part, Conditional) for name in part.conditions}
+    asked_for.update(part.name for part in parts if isinstance(part, Placeholder))
     said = list[ReplyTemplate]()
     for situation in all_situations(topics, look_ups):
         if is_triggered(trigger, situation):
@@ -121,23 +124,11 @@ def _possible_facts(
         yield known | dict(zip(possible, values, strict=True))
 
 
-def _names_asked_for(templates: Sequence[ReplyTemplate]) -> frozenset[str]:
-    """The facts that replies hold, or that their conditions are on."""
-    names: set[str] = set()
-    for template in templates:
-        for part in (template, *template.all_parts()):
-            if isinstance(part, Conditional):
-                names |= part.conditions.keys()
-            elif isinstance(part, Placeholder):
-                names.add(part.name)
-    return frozenset(names)
-
-
 def _possible_values(fact: Fact, templates: Sequence[ReplyTemplate]) -> tuple[str | None, ...]:
     """Unknown, and one of each kind that makes a difference."""
     if fact.form != "word":
         return None, *_values(fact.name, fact.form, templates)
-    named = _named(fact.name, templates)
+    named = words_asked_for(fact.name, templates)
     if not fact.words:
         return None, *sorted({"full", *named})
     unnamed = [word for word in fact.words if word.casefold() not in named]
@@ -146,12 +137,8 @@ def _possible_values(fact: Fact, templates: Sequence[ReplyTemplate]) -> tuple[st
 
 def _values(name: str, form: str, templates: Sequence[ReplyTemplate]) -> tuple[str, ...]:
     """What conditions ask for by name, and something else."""
-    named, other = _named(name, templates), EXAMPLES[form]
+    named, other = words_asked_for(name, templates), EXAMPLES[form]
     return other + "0" * (other.casefold() in named), *sorted(named)
-
-
-def _named(fact: str, templates: Sequence[ReplyTemplate]) -> frozenset[str]:
-    return frozenset[str]().union(*(template.words_asked_for(fact) for template in templates))
 
 
 def _gaps(

@@ -14,6 +14,7 @@ from functools import lru_cache
 from guarantee_email_agent.instructions.markup import Element, MarkupError, parse_elements
 from guarantee_email_agent.instructions.phrases import InvalidPhraseError, PhrasePattern, parse_phrase
 from guarantee_email_agent.instructions.template import (
+    PLACEHOLDER,
     Choice,
     ChoosableSentence,
     Conditional,
@@ -36,7 +37,6 @@ _OWN_ATTRIBUTES = {
     "optional": SENTENCE_ATTRIBUTES,
     "sentence": SENTENCE_ATTRIBUTES,
 }
-_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _SENTENCE_ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _MAX_ID_LENGTH = 40
 _REST_OF_LINE = re.compile(r"[ \t]*\n")
@@ -192,7 +192,7 @@ def _hints(element: Element) -> str:
 
 def _pieces_of_text(text: str, line: int) -> Iterator[Piece]:
     position = 0
-    for match in _PLACEHOLDER.finditer(text):
+    for match in PLACEHOLDER.finditer(text):
         yield from _plain_text(text, position, match.start(), line)
         start = line + text.count("\n", 0, match.start())
         yield Placeholder(match[1], start)

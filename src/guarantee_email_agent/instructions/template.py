@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 TICKET_PLACEHOLDER = "{ticket_number}"
 """Stays in a draft until the ticket exists; only then does code put the number in."""
 
-_ANY_VALUE = ("known", "unknown")
+ANY_VALUE = ("known", "unknown")
+PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _LINE_ENDS = re.compile(r"[ \t]+(?=\n)")
 _BLANK_LINES = re.compile(r"\n{3,}")
 
@@ -240,12 +241,12 @@ class ReplyTemplate(Conditional):
         """Every word the author wrote, whatever the facts."""
         return " ".join(part.text for part in self.all_parts() if isinstance(part, Text))
 
-    def words_asked_for(self, fact: str) -> frozenset[str]:
-        """The values of a fact that a condition asks for by name."""
-        conditionals = (self, *(part for part in self.all_parts() if isinstance(part, Conditional)))
-        return frozenset(
-            value for part in conditionals for value in part.conditions.get(fact, ()) if value not in _ANY_VALUE
-        )
+
+def words_asked_for(fact: str, templates: Iterable[ReplyTemplate]) -> frozenset[str]:
+    """The values of a fact that a condition asks for by name."""
+    parts = (part for template in templates for part in (template, *template.all_parts()))
+    asked = (part.conditions.get(fact, ()) for part in parts if isinstance(part, Conditional))
+    return frozenset(itertools.chain.from_iterable(asked)).difference(ANY_VALUE)
 
 
 def select_template(templates: Sequence[ReplyTemplate], facts: Mapping[str, str | None]) -> ReplyTemplate | None:
