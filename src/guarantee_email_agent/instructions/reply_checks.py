@@ -17,6 +17,7 @@ from guarantee_email_agent.instructions.look_up import NOT_FOUND, WARRANTY, WITH
 from guarantee_email_agent.instructions.phrases import fold
 from guarantee_email_agent.instructions.router import OTHER_TOPIC, Condition, Situation, all_situations, is_triggered
 from guarantee_email_agent.instructions.template import (
+    ANY_VALUE,
     Choice,
     ChoosableSentence,
     Conditional,
@@ -27,10 +28,11 @@ from guarantee_email_agent.instructions.template import (
     ReplyTemplate,
     Text,
     select_template,
-    words_asked_for,
 )
 
 Facts = Mapping[str, str | None]
+AskedFor = Mapping[str, set[str]]
+"""The facts that replies hold, or that their conditions are on, with the values that these name."""
 
 EXAMPLES: Mapping[str, str] = {"number": "SN12345", "date": "2030-01-01", "amount": "12.50", "name": "Parcel Post"}
 """What stands for a fact of each form."""
@@ -52,9 +54,13 @@ def reply_problems(
     can be filled in, whose required sentences carry the facts, and of whose sentences none is false; and each is said.
     """
     found: dict[tuple[int | None, str], str] = {}
-    parts = [part for template in templates for part in (template, *template.all_parts())]
-    asked_for = {name for part in parts if isinstance(part, Conditional) for name in part.conditions}
-    asked_for.update(part.name for part in parts if isinstance(part, Placeholder))
+    asked_for = dict[str, set[str]]()
+    for part in itertools.chain(templates, *(template.all_parts() for template in templates)):
+        if isinstance(part, Conditional):
+            for name, values in part.conditions.items():
+                asked_for.setdefault(name, set()).update(values)
+        elif isinstance(part, Placeholder):
+            asked_for.setdefault(part.name, set())
     said = list[ReplyTemplate]()
     for situation in all_situations(topics, look_ups):
         if is_triggered(trigger, situation):
@@ -73,14 +79,14 @@ def _problems_in(
     situation: Situation,
     templates: Sequence[ReplyTemplate],
     look_ups: Sequence[LookUp],
-    asked_for: Collection[str],
+    asked_for: AskedFor,
     said: list[ReplyTemplate],
     *,
     has_ticket: bool,
 ) -> Iterator[tuple[int | None, str, str]]:
     """(line, problem, remedy). said: gets the replies that are sent in the situation."""
     look_up = look_up_of(situation.topic, look_ups)
-    for facts in _possible_facts(situation, look_up, templates, asked_for):
+    for facts in _possible_facts(situation, look_up, asked_for):
         template = select_template(templates, facts)
         if template is None:
             status = f" for {look_up.status} {situation.status}" if look_up and situation.status else ""
@@ -91,7 +97,7 @@ def _problems_in(
         for chosen in _selections(template, facts):
             pieces = template.pieces(facts, chosen)
             try:
-                texts = [piece.value(facts) for piece in pieces]
+                texts = [piece.text if isinstance(piece, Text) else piece.value(facts) for piece in pieces]
             except MissingFactError as error:
                 yield error.line, str(error), f'Put it inside <if {error.name}="known">…</if>'
                 continue
@@ -103,41 +109,40 @@ def _problems_in(
                 yield line, f"the reply says '{words}', which is not so", "Change it, or add a condition"
 
 
-def _possible_facts(
-    situation: Situation, look_up: LookUp | None, templates: Sequence[ReplyTemplate], asked_for: Collection[str]
-) -> Iterator[Facts]:
+def _possible_facts(situation: Situation, look_up: LookUp | None, asked_for: AskedFor) -> Iterator[Facts]:
     """As `EmailProcessor` would give them; without an answer of the service nothing is known."""
     if look_up is None:
         yield {}
         return
     known = {**dict.fromkeys(look_up.fact_names), look_up.status: situation.status}
     possible: dict[str, Sequence[str | None]] = {}
+    # A fact that no reply asks for changes none of them.
     if situation.status is None:
         names = (look_up.unreadable, look_up.unconfirmed)
-        possible = {name: (None, *_values(name, "number", templates)) for name in names}
+        possible = {name: (None, *_values(name, "number", asked_for)) for name in names if name in asked_for}
     elif situation.status != WITHHELD_STATUS:
-        possible[look_up.number] = _values(look_up.number, "number", templates)
+        possible[look_up.number] = _values(look_up.number, "number", asked_for)
         for fact in look_up.facts_with(situation.status):
-            if fact.required or fact.name in asked_for:  # any other changes no reply
-                possible[fact.name] = _possible_values(fact, templates)
+            if fact.required or fact.name in asked_for:
+                possible[fact.name] = (None, *_possible_values(fact, asked_for))
     for values in itertools.product(*possible.values()):
         yield known | dict(zip(possible, values, strict=True))
 
 
-def _possible_values(fact: Fact, templates: Sequence[ReplyTemplate]) -> tuple[str | None, ...]:
-    """Unknown, and one of each kind that makes a difference."""
+def _possible_values(fact: Fact, asked_for: AskedFor) -> Sequence[str]:
+    """One of each kind that makes a difference."""
     if fact.form != "word":
-        return None, *_values(fact.name, fact.form, templates)
-    named = words_asked_for(fact.name, templates)
+        return _values(fact.name, fact.form, asked_for)
+    named = asked_for.get(fact.name, set()).difference(ANY_VALUE)
     if not fact.words:
-        return None, *sorted({"full", *named})
+        return sorted({"full", *named})
     unnamed = [word for word in fact.words if word.casefold() not in named]
-    return None, *(word for word in fact.words if word.casefold() in named), *unnamed[:1]
+    return *(word for word in fact.words if word.casefold() in named), *unnamed[:1]
 
 
-def _values(name: str, form: str, templates: Sequence[ReplyTemplate]) -> tuple[str, ...]:
+def _values(name: str, form: str, asked_for: AskedFor) -> tuple[str, ...]:
     """What conditions ask for by name, and something else."""
-    named, other = words_asked_for(name, templates), EXAMPLES[form]
+    named, other = asked_for.get(name, set()).difference(ANY_VALUE), EXAMPLES[form]
     return other + "0" * (other.casefold() in named), *sorted(named)
 
 

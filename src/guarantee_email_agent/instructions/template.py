@@ -37,9 +37,6 @@ class Text:
     text: str
     line: int
 
-    def value(self, _facts: Mapping[str, str | None]) -> str:
-        return self.text
-
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
@@ -83,7 +80,7 @@ class Sentence(Conditional):
     def render(self, facts: Mapping[str, str | None]) -> str:
         pieces = list[Piece]()
         _gather(self.parts, facts, (), pieces, {})
-        return _tidied("".join([piece.value(facts) for piece in pieces]))
+        return _tidied("".join([piece.text if isinstance(piece, Text) else piece.value(facts) for piece in pieces]))
 
 
 @dataclass(frozen=True, slots=True)
