@@ -18,6 +18,7 @@ NOT_FOUND = Condition(topic="warranty", serial_numbers="one", warranty_status=("
 NO_NUMBER = Condition(topic="warranty", serial_numbers="none")
 OTHER = Condition(topic="other")
 DATE = '<if expiration_date="known">{expiration_date}</if>'
+BOTH = 'unreadable_serial_number="yes" unconfirmed_serial_number="known"'
 WHERE_VALID = "where 'topic: warranty, serial_numbers: one, warranty_status: valid'."
 
 
@@ -129,12 +130,7 @@ def test_required_sentences_have_to_carry_the_facts(trigger: Condition, reply: s
             2,
             "expired",
         ),
-        (
-            NO_NUMBER,
-            "Hello<if unreadable_serial_number='yes' unconfirmed_serial_number='known'> is covered</if>",
-            1,
-            "is covered",
-        ),
+        (NO_NUMBER, f"A<if {BOTH}> is covered</if>", 1, "is covered"),
         (NO_NUMBER, "Your device is covered.", 1, "is covered"),
         (OTHER, "Hello,\n\nyour warranty", 3, "warranty"),
         # A claim that only the words around a sentence make one.
