@@ -61,6 +61,12 @@ def test_an_unusable_file_says_why(project: Path, pytester: pytest.Pytester) -> 
     result.stdout.fnmatch_lines(["cases/valid_warranty_003.yaml:1: Invalid eval file: valid_warranty_003.yaml - *"])
 
 
+def test_a_name_that_stands_twice_in_a_suite_is_no_usable_file(project: Path, pytester: pytest.Pytester) -> None:
+    (pytester.mkdir("cases/more") / "valid_warranty_001.yaml").write_text(TEMPLATE, encoding="utf-8")
+    result = pytester.runpytest("--eval-scenarios", "cases", "cases/more")
+    result.stdout.fnmatch_lines(["cases/more/valid_warranty_001.yaml:1: *Duplicate scenario_id: valid_warranty_001 *"])
+
+
 def test_one_scenario_by_its_id(project: Path, pytester: pytest.Pytester) -> None:
     named = "cases/valid_warranty_001.yaml::valid_warranty_001"
     pytester.runpytest("--eval-scenarios", "cases", named).assert_outcomes(passed=1)

@@ -5,15 +5,16 @@ Every pytest of an environment with this package loads this module, so it import
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from guarantee_email_agent.config.settings import Config
+    from guarantee_email_agent.eval.loader import EvalLoader
     from guarantee_email_agent.eval.models import EvalResult
 
 _OPTION: Final = "--eval-scenarios"
@@ -46,11 +47,13 @@ class _ScenarioFiles:
         from guarantee_email_agent.utils.errors import AgentError
         from guarantee_email_agent.utils.text import visible
 
-        self._files: set[Path] = set()
+        self._files: dict[Path, tuple[str, Path]] = {}
+        self._loaders: dict[Path, EvalLoader] = {}
         try:
             self._config = load_config()
             for folder in (*asked, *always):
-                self._files.update(Path(file).resolve() for file in EvalLoader().scenario_files(folder))
+                for file in EvalLoader().scenario_files(folder):
+                    self._files.setdefault(Path(file).resolve(), (file, folder))
         except AgentError as error:
             raise pytest.UsageError(visible(error.message)) from None
         wanted = asked if config.args_source is pytest.Config.ArgsSource.ARGS else (*asked, *always)
@@ -60,33 +63,46 @@ class _ScenarioFiles:
                 config.args.append(str(folder))
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-        if file_path.resolve() not in self._files:
+        if (found := self._files.get(file_path.resolve())) is None:
             return None
-        return _ScenarioFile.from_parent(parent, path=file_path, agent_config=self._config)
+        collector: _ScenarioFile = _ScenarioFile.from_parent(parent, path=file_path)
+        collector.run = partial(self._run, *found)
+        return collector
+
+    def _run(self, file: str, folder: Path) -> EvalResult:
+        """As a part of its suite, where its name may stand twice and tools be declared in a folder above."""
+        from guarantee_email_agent.eval.evaluation import evaluate
+        from guarantee_email_agent.eval.loader import EvalLoader
+        from guarantee_email_agent.eval.runner import EvalRunner
+        from guarantee_email_agent.eval.scenario_validation import KnownNames
+        from guarantee_email_agent.eval.suite import refuse_sealed
+
+        if folder not in self._loaders:
+            refuse_sealed(folder)
+            loader = EvalLoader(known=KnownNames.of(EvalRunner(self._config).check_instructions()))
+            loader.scenario_files(folder)
+            self._loaders[folder] = loader
+        return evaluate(self._loaders[folder].iter_entries([file]), config=self._config).results[0]
 
 
 class _ScenarioFile(pytest.File):
-    def __init__(self, *, agent_config: Config, **arguments: Any) -> None:
-        super().__init__(**arguments)
-        self._agent_config = agent_config
+    run: Callable[[], EvalResult]
 
     def collect(self) -> Iterator[pytest.Item]:
         from guarantee_email_agent.utils.text import printable
 
-        yield _ScenarioItem.from_parent(self, name=printable(self.path.stem), agent_config=self._agent_config)
+        item: _ScenarioItem = _ScenarioItem.from_parent(self, name=printable(self.path.stem))
+        item.run = self.run
+        yield item
 
 
 class _ScenarioItem(pytest.Item):
     """One scenario. A file that cannot be used is an item that fails."""
 
-    def __init__(self, *, agent_config: Config, **arguments: Any) -> None:
-        super().__init__(**arguments)
-        self._agent_config = agent_config
+    run: Callable[[], EvalResult]
 
     def runtest(self) -> None:
-        from guarantee_email_agent.eval.evaluation import evaluate
-
-        (result,) = evaluate(self.path, config=self._agent_config).results
+        result = self.run()
         if not result.passed:
             raise _ScenarioFailed(result)
 
