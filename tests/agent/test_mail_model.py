@@ -140,6 +140,14 @@ def test_an_answer_of_a_model_without_a_price_costs_what_the_requested_one_does(
     assert model.calls == 2
 
 
+@pytest.mark.parametrize("named", [{"output_tokens": None}, {"speed": "fast"}])
+def test_an_answer_of_unknown_cost_costs_what_it_can_have_taken(ledger: Ledger, named: dict[str, Any]) -> None:
+    model = PricedModel(output_tokens=1)
+    vars(model.usage).update(named)
+    ask(model, ledger)
+    assert ledger.costs.today() == pytest.approx(1.5, rel=0.01)
+
+
 def test_an_attempt_without_an_answer_costs_what_it_can_have_taken(ledger: Ledger) -> None:
     class LostModel(PricedModel):
         async def create(self, **_: Any) -> Any:

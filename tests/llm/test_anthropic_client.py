@@ -65,7 +65,7 @@ def failure(config: Config, clock: SkippingClock | None = None, **changes: Any) 
 def test_a_request_goes_out_with_key_and_temperature_and_a_tool_call_arrives_with_its_tokens(
     server: MessagesServer,
 ) -> None:
-    server.replies = [answer(note(1))]
+    server.replies = [answer({"type": "text", "text": None}, note(1))]
     message = ask(anthropic_config(server.url), temperature=0.0)
     assert [(block.name, block.input) for block in message.content] == [("note", {"number": 1})]
     assert (message.usage.input_tokens, message.usage.output_tokens) == (12, 5)

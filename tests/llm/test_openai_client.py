@@ -12,7 +12,7 @@ from messages_server import MessagesServer, Reply, completion, error_reply, open
 from guarantee_email_agent.config.settings import Secrets
 from guarantee_email_agent.llm.openai_client import OpenAiModel
 from guarantee_email_agent.llm.port import ToolUseBlock, tool_input
-from guarantee_email_agent.llm.usage import cost_usd, usage_of
+from guarantee_email_agent.llm.usage import cost_usd, has_list_price, usage_of
 from guarantee_email_agent.utils.clock import SkippingClock
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 
@@ -91,6 +91,9 @@ def test_its_answer_has_the_shape_of_the_port_with_tokens_and_cost(server: Messa
     assert message.content[1] == ToolUseBlock("toolu_1", "note", {"number": 1})
     assert message.usage.as_dict() == {"input": 12, "output": 5, "cache_read": 7, "cache_write": 3}
     assert cost_usd(message.model, message.usage) == pytest.approx((15 * 0.25 + 5 * 2 + 7 * 0.025) / 1e6)
+    assert has_list_price(message)
+    server.replies = [completion(NOTE, service_tier="priority")]
+    assert not has_list_price(ask(server))
 
 
 @pytest.mark.parametrize(
@@ -103,6 +106,7 @@ def test_its_answer_has_the_shape_of_the_port_with_tokens_and_cost(server: Messa
         (completion(NOTE, ending="abort"), "llm_bad_answer", "for a reason that is not known: abort"),
         (Reply(b'{"choices": []}'), "llm_bad_answer", "an answer that is no message"),
         (completion(tool_calls=[{"function": {}}]), "llm_bad_answer", "an answer that is no message"),
+        (completion(tool_calls=True), "llm_bad_answer", "an answer that is no message"),
         (
             completion(tool_calls=[{"id": "1", "function": {"name": "note", "arguments": '{"num'}}]),
             "llm_wrong_shape",

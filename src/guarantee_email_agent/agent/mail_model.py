@@ -20,7 +20,7 @@ from guarantee_email_agent.llm.port import (
     canonical_json,
     request_digest,
 )
-from guarantee_email_agent.llm.usage import cost_usd, model_of, price_of, usage_of
+from guarantee_email_agent.llm.usage import cost_usd, has_list_price, model_of, price_of, usage_of
 from guarantee_email_agent.utils.clock import counted_waits
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 from guarantee_email_agent.utils.text import amount
@@ -63,7 +63,8 @@ class CostLimitedModel(ModelClient):
             # A server may put another model in its place, and what that costs nobody knows: it is not for nothing.
             priced = name if price_of(name) is not None else request["model"]
             usage = usage_of(answer)
-            await self._pay(cost_usd(priced, _most_tokens(request) if usage.uncounted else usage) or 0.0)
+            is_known = not usage.uncounted and has_list_price(answer)
+            await self._pay(cost_usd(priced, usage if is_known else _most_tokens(request)) or 0.0)
         return answer
 
     async def _pay(self, cost: float) -> None:
@@ -81,7 +82,9 @@ class CostLimitedModel(ModelClient):
 
 
 def _most_tokens(request: Mapping[str, Any]) -> TokenUsage:
-    """What an answer that does not come or say so can have taken: no token is shorter than a byte."""
+    """What an answer that does not come or say so, or costs more than the list, can have taken: no token is shorter
+    than a byte.
+    """
     sent = len(canonical_json(all_parts(request)).encode(errors="surrogatepass"))
     return TokenUsage(output_tokens=request.get("max_tokens", 0), cache_creation_input_tokens=sent)
 

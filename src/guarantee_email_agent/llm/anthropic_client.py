@@ -27,7 +27,10 @@ class AnthropicModel(ApiModel):
             sent["extra_body"] = {"temperature": temperature}
             sent["extra_headers"] = {"anthropic-version": _VERSION_WITH_TEMPERATURE}
         answer = await self.client.messages.create(**sent)
-        return answer if _is_message(answer) else None
+        if not _is_message(answer):
+            return None
+        answer.content = [block for block in answer.content if block.type != "text" or isinstance(block.text, str)]
+        return answer
 
 
 def _is_message(answer: Any) -> bool:

@@ -124,7 +124,9 @@ def _message(completion: Any) -> Message | None:
         what = f"ended its answer for a reason that is not known: {printable(str(ending))[:40]}"
         raise api_error("llm_bad_answer", what, retryable=True)
     content: list[TextBlock | ToolUseBlock] = [TextBlock(text)] if (text := _text(message.get("content"))) else []
-    for number, call in enumerate(message.get("tool_calls") or (), 1):
+    if not isinstance(calls := message.get("tool_calls") or [], list):
+        return None
+    for number, call in enumerate(calls, 1):
         function = _at(call, "function")
         if not isinstance(name := _at(function, "name"), str):
             return None
@@ -140,6 +142,7 @@ def _message(completion: Any) -> Message | None:
         stop_reason,
         chat_usage(_at(completion, "usage")),
         stop_details=details,
+        service_tier=_at(completion, "service_tier"),
     )
 
 

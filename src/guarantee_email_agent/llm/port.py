@@ -104,6 +104,7 @@ class Message:
     role: Literal["assistant"] = "assistant"
     type: Literal["message"] = "message"
     stop_details: Any = None
+    service_tier: object = None
     fallback_reason: LLMError | None = None
     """Why the model that was asked did not answer, and this one did."""
 

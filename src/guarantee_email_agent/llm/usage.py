@@ -95,9 +95,10 @@ def has_list_price(answer: Any) -> bool:
     speed, a place, a cache that is kept for an hour.
     """
     named = getattr(answer, "usage", None)
-    is_plain = all(getattr(named, name, None) in PLAIN_TIERS for name in ("service_tier", "speed", "inference_geo"))
+    tiers = [getattr(answer, "service_tier", None)]  # of OpenAI's
+    tiers += (getattr(named, name, None) for name in ("service_tier", "speed", "inference_geo"))
     kept = getattr(getattr(named, "cache_creation", None), "ephemeral_1h_input_tokens", None)
-    return is_plain and not kept
+    return all(tier in PLAIN_TIERS for tier in tiers) and not kept
 
 
 def usage_of(answer: Any) -> TokenUsage:
