@@ -139,6 +139,7 @@ class TestScenarios:
             {"max_cost_usd": 1.0},
             {"llm": "live", "max_cost_usd": 0},
             {"agent_mcp": "http2"},
+            {"only": "valid*"},
         ],
     )
     def test_a_senseless_option_is_refused(self, options: dict[str, Any], config: Config) -> None:

@@ -74,7 +74,7 @@ def answer(*content: Mapping[str, Any], stop_reason: str = "tool_use", **more: A
 
 
 def completion(*calls: Mapping[str, Any], ending: str | None = "tool_calls", **more: Any) -> Reply:
-    """What `/v1/chat/completions` answers. more: fields of the message; `usage`, `model` and `service_tier`, of the whole."""
+    """What `/v1/chat/completions` answers. more: fields of the message; of the whole those of `defaults`."""
     defaults = {"model": "gpt-5-mini-2025-08-07", "usage": CHAT_USAGE, "service_tier": "default"}
     whole = {name: more.pop(name, value) for name, value in defaults.items()}
     functions = [{"name": call["name"], "arguments": json.dumps(call["input"])} for call in calls]

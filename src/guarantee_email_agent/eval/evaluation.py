@@ -268,6 +268,8 @@ def _suite(
         if llm in ("record", "replay"):
             problem = f"llm={llm!r} needs a folder or a file of scenarios: recordings stand beside it"
             raise ConfigurationError(problem, "eval_recordings_not_found")
+    if only and found is not None:
+        raise ValueError("only picks files of a folder. Pass one of these, or leave only out")
     options = EvalOptions(
         directory=directory,
         threshold=percent,

@@ -2,6 +2,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 from typing import Any
 
 import pytest
@@ -46,6 +47,11 @@ def test_a_function_gets_mail_and_servers(loop: asyncio.AbstractEventLoop) -> No
 def test_what_it_returns_is_its_record_if_it_is_one(loop: asyncio.AbstractEventLoop) -> None:
     assert run(lambda _: {"task_result": "done"}, loop).record == {"task_result": "done"}
     assert run(lambda _: "done", loop) == AgentRun()
+    assert run(lambda _: {"task_result": {"day": date(2026, 1, 2)}}, loop).record["task_result"] == {
+        "day": "2026-01-02"
+    }
+    failure = run(lambda _: {"task_result": {(): 1}}, loop).failure
+    assert failure == "the function returned what is no JSON: keys must be str, int, float, bool or None, not tuple"
 
 
 async def _raises(task: dict[str, Any]) -> None:

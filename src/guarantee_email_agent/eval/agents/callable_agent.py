@@ -79,7 +79,14 @@ def _run_of(done: Future[object]) -> AgentRun:
     if done.cancelled():
         return AgentRun("the function cancelled itself")
     if (error := done.exception()) is not None:
-        said = truncate(printable(f"{type(error).__name__}: {error}"), _MAX_ERROR_CHARACTERS)
-        return AgentRun(f"the function raised {said}")
-    answer = done.result()
-    return AgentRun(record=answer if isinstance(answer, dict) and "task_result" in answer else {})
+        return _failed("raised", f"{type(error).__name__}: {error}")
+    if not isinstance(answer := done.result(), dict) or "task_result" not in answer:
+        return AgentRun()
+    try:
+        return AgentRun(record=json.loads(json.dumps(answer, default=str)))  # as of a function in a process of its own
+    except (TypeError, ValueError, RecursionError) as error:
+        return _failed("returned what is no JSON:", str(error))
+
+
+def _failed(what: str, said: str) -> AgentRun:
+    return AgentRun(f"the function {what} {truncate(printable(said), _MAX_ERROR_CHARACTERS)}")
