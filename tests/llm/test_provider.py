@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import pytest
-from messages_server import INTERPRETED, MessagesServer, Reply, answer, anthropic_config, error_reply, tool_call
+from messages_server import INTERPRETED, MessagesServer, Reply, answer, anthropic_config, error_reply, text, tool_call
 from shipped_instructions import shipped_interpreter
 
 from guarantee_email_agent.instructions.instruction import Instructions
@@ -216,10 +216,19 @@ async def test_an_evaluation_is_never_answered_by_anybody_else(agent: Agent) -> 
 
 async def test_the_connection_is_checked_in_the_way_in_which_mails_are_asked_about(agent: Agent) -> None:
     agent.server.replies = [answer(tool_call("say_that_you_are_there", {}))]
-    await check_connection(agent.model, agent.config)
-    agent.server.replies = [error_reply(404, "model: nonesuch")]
-    with pytest.raises(LLMError, match=r"Check llm\.model"):
-        await check_connection(agent.model, agent.config)
+    agent.configure(when_down="template")
+    await check_connection(agent.config, agent.clock)
+    no_tool = r"calls no tool as it is made to\. Set llm\.model"
+    for reply, said in (
+        (error_reply(404, "model: nonesuch"), r"Check llm\.model"),
+        (error_reply(429, retry_after="90"), "asks to wait 90 s"),
+        (answer(text("I am"), stop_reason="end_turn"), no_tool),
+        (answer(stop_reason="refusal"), no_tool),
+        (answer(tool_call("say_that_you_are_there", {}), stop_reason="max_tokens"), r"Raise llm\.max_tokens"),
+    ):
+        agent.server.replies = [reply]
+        with pytest.raises(LLMError, match=said):
+            await check_connection(agent.config, agent.clock)
     request = agent.server.requests[0]
     assert (request["temperature"], request["tool_choice"]["type"]) == (0.0, "tool")
     assert request["model"] == "claude-sonnet-4-6"

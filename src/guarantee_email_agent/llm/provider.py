@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.llm.port import ClosableModel, LanguageModel, ModelClient
+from guarantee_email_agent.llm.port import ClosableModel, ModelClient, tool_input
 from guarantee_email_agent.utils.circuit_breaker import OPEN_S, CircuitBreaker, CircuitOpenError
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import LLMError
@@ -134,19 +135,29 @@ def api_of(config: Config) -> type[ApiModel]:
     return AnthropicModel
 
 
-async def check_connection(model: LanguageModel, config: Config) -> None:
+async def check_connection(config: Config, clock: Clock) -> None:
     """Ask for next to nothing, in the way in which mails are asked about: with the same parameters and a forced tool.
 
-    A wrong key and an unknown model show here. Raises LLMError.
+    A wrong key, an unknown model and one that calls no tools show here. Raises LLMError, and ConfigurationError where
+    the key or the SDK is missing.
     """
     if config.llm.provider == "offline":
         return
-    await model.messages.create(
-        model=config.llm.model,
-        max_tokens=config.llm.max_tokens,
-        system=[{"type": "text", "text": f"Call the tool {_TEST_TOOL['name']}, and do nothing else."}],
-        messages=[{"role": "user", "content": "Are you there?"}],
-        tools=[_TEST_TOOL],
-        tool_choice={"type": "tool", "name": _TEST_TOOL["name"]},
-        temperature=0.0,
-    )
+    max_wait_s = config.agent.mail_budget_s / _WAITS_PER_MAIL_BUDGET
+    async with aclosing(live_model(config, clock, max_wait_s=max_wait_s)) as model:
+        answer = await model.messages.create(
+            model=config.llm.model,
+            max_tokens=config.llm.max_tokens,
+            system=[{"type": "text", "text": f"Call the tool {_TEST_TOOL['name']}, and do nothing else."}],
+            messages=[{"role": "user", "content": "Are you there?"}],
+            tools=[_TEST_TOOL],
+            tool_choice={"type": "tool", "name": _TEST_TOOL["name"]},
+            temperature=0.0,
+        )
+    try:
+        tool_input(answer, str(_TEST_TOOL["name"]), lambda _: True)
+    except LLMError as error:
+        if error.code == "llm_truncated":
+            raise
+        problem = f"{config.llm.model} answers, but calls no tool as it is made to. Set llm.model to one that does"
+        raise LLMError(problem, error.code) from None
