@@ -47,13 +47,13 @@ class _ScenarioFiles:
         from guarantee_email_agent.utils.errors import AgentError
         from guarantee_email_agent.utils.text import visible
 
-        self._files: dict[Path, tuple[str, Path]] = {}
-        self._loaders: dict[Path, EvalLoader] = {}
+        self._files: dict[Path, tuple[str, EvalLoader]] = {}
         try:
             self._config = load_config()
             for folder in (*asked, *always):
-                for file in EvalLoader().scenario_files(folder):
-                    self._files.setdefault(Path(file).resolve(), (file, folder))
+                loader = EvalLoader()
+                for file in loader.scenario_files(folder):
+                    self._files.setdefault(Path(file).resolve(), (file, loader))
         except AgentError as error:
             raise pytest.UsageError(visible(error.message)) from None
         wanted = asked if config.args_source is pytest.Config.ArgsSource.ARGS else (*asked, *always)
@@ -69,20 +69,16 @@ class _ScenarioFiles:
         collector.run = partial(self._run, *found)
         return collector
 
-    def _run(self, file: str, folder: Path) -> EvalResult:
+    def _run(self, file: str, loader: EvalLoader) -> EvalResult:
         """As a part of its suite, where its name may stand twice and tools be declared in a folder above."""
         from guarantee_email_agent.eval.evaluation import evaluate
-        from guarantee_email_agent.eval.loader import EvalLoader
         from guarantee_email_agent.eval.runner import EvalRunner
         from guarantee_email_agent.eval.scenario_validation import KnownNames
         from guarantee_email_agent.eval.suite import refuse_sealed
 
-        if folder not in self._loaders:
-            refuse_sealed(folder)
-            loader = EvalLoader(known=KnownNames.of(EvalRunner(self._config).check_instructions()))
-            loader.scenario_files(folder)
-            self._loaders[folder] = loader
-        return evaluate(self._loaders[folder].iter_entries([file]), config=self._config).results[0]
+        refuse_sealed(Path(file).parent)
+        loader.known = loader.known or KnownNames.of(EvalRunner(self._config).check_instructions())
+        return evaluate(loader.iter_entries([file]), config=self._config).results[0]
 
 
 class _ScenarioFile(pytest.File):

@@ -82,9 +82,7 @@ class CostLimitedModel(ModelClient):
 
 
 def _most_tokens(request: Mapping[str, Any]) -> TokenUsage:
-    """What an answer that does not come or say so, or costs more than the list, can have taken: no token is shorter
-    than a byte.
-    """
+    """What an answer that does not come or say so can have taken: no token is shorter than a byte."""
     sent = len(canonical_json(all_parts(request)).encode(errors="surrogatepass"))
     return TokenUsage(output_tokens=request.get("max_tokens", 0), cache_creation_input_tokens=sent)
 

@@ -80,7 +80,7 @@ class EvalLoader:
         known: the names that files may use of the instruction set; not checked if None.
         """
         self._any_agent = any_agent
-        self._known = known
+        self.known = known
         self._twice: frozenset[str] = frozenset()
         self._suite: str | None = None
 
@@ -171,8 +171,8 @@ class EvalLoader:
             from guarantee_email_agent.eval.world_validation import find_world_problems  # ours knows no tables
 
             problems += find_world_problems(case)
-        if self._known is not None:
-            problems += find_name_problems(data, self._known)
+        if self.known is not None:
+            problems += find_name_problems(data, self.known)
         others = list(find_file_problems(data, path))
         if self._twice and (stem := Path(path).stem) in self._twice:
             problem = f"Duplicate scenario_id: {stem} is that of a file in another folder of the suite, too; rename one"
