@@ -20,9 +20,13 @@ from guarantee_email_agent.agent.monitoring import Heartbeat, in_background, mon
 from guarantee_email_agent.agent.standing import MAILS, TICKETING, Standing
 from guarantee_email_agent.agent.worker_setup import CheckedInstructions, create_worker, required_evaluation
 from guarantee_email_agent.config.settings import Config, Mode
-from guarantee_email_agent.email.parsing.email import Email
-from guarantee_email_agent.email.parsing.parse import parse_email
-from guarantee_email_agent.email.people_answers import MOST_SENT_BYTES, answers_by_mail, compare, message_key
+from guarantee_email_agent.email.people_answers import (
+    MOST_SENT_BYTES,
+    answers_by_mail,
+    compare,
+    message_key,
+    readable,
+)
 from guarantee_email_agent.email.processor import InstructionSource
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
@@ -42,7 +46,6 @@ from guarantee_email_agent.utils.errors import (
     ConfigurationError,
     IntegrationError,
     MCPConnectionError,
-    ProcessingError,
 )
 from guarantee_email_agent.utils.process import forbid_core_files
 
@@ -303,7 +306,8 @@ class SentAnswers:
         since = now - AWAITED_S
         if self.looked_at is not None and not self.answered.intersection(each.message_key for each in awaited):
             since = max(since, self.looked_at - _LATE_S)
-        sent, is_complete = await asyncio.to_thread(_parsed, await self.list_sent(since, MOST_SENT_BYTES))
+        raw_mails = await self.list_sent(since, MOST_SENT_BYTES)
+        sent = await asyncio.to_thread(readable, raw_mails)
         answers = {message_key(mail_id, self.key): mails for mail_id, mails in answers_by_mail(sent).items()}
         self.answered |= answers.keys()
         for each in awaited:
@@ -311,19 +315,10 @@ class SentAnswers:
             found = await asyncio.to_thread(compare, each.reply_words, mails, each.mail_key, self.key)
             if found is not None:
                 await asyncio.to_thread(self.ledger.comparisons.save, each.mail_key, *found)
-            elif mails or not is_complete:  # what cannot be read, or went to somebody else, may be the answer
+            elif mails or len(sent) < len(
+                raw_mails
+            ):  # what cannot be read, or went to somebody else, may be the answer
                 self.unclear.add(each.mail_key)
             elif each.mail_key not in self.unclear:
                 await asyncio.to_thread(self.ledger.comparisons.not_answered, each.mail_key)
         self.looked_at = now
-
-
-def _parsed(sent: list[bytes]) -> tuple[list[Email], bool]:
-    """The mails that can be read, and whether these are all."""
-    found = []
-    for raw in sent:
-        try:
-            found.append(parse_email(raw))
-        except ProcessingError:
-            continue
-    return found, len(found) == len(sent)

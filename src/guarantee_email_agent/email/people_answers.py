@@ -7,6 +7,7 @@ neither words nor their frequency can be read off it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from difflib import SequenceMatcher
 from operator import attrgetter
 from typing import Final
@@ -14,9 +15,11 @@ from typing import Final
 from guarantee_email_agent.email.conversation import answered_message_ids
 from guarantee_email_agent.email.identity import admission_key, content_identity
 from guarantee_email_agent.email.parsing.email import DERIVED_ID_SUFFIX, Email
+from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor import OPEN_TICKET_NUMBER
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.services.ports import Comparison, WrittenReply
+from guarantee_email_agent.utils.errors import ProcessingError
 from guarantee_email_agent.utils.text import normalize_phrase
 
 MOST_SENT_BYTES: Final = 200_000
@@ -27,6 +30,15 @@ _EDITED_PERCENT: Final = 50  # fewer words in common are another answer
 _DIGITS: Final = 4  # of a word's hash: one in 65,536 others has the same
 _FILLED_IN: Final = "-" * _DIGITS
 """Stands for the ticket's number, which a person has to write."""
+
+
+def readable(sent: Iterable[bytes]) -> list[Email]:
+    """Those that are mails."""
+    found = []
+    for raw in sent:
+        with suppress(ProcessingError):
+            found.append(parse_email(raw))
+    return found
 
 
 def answers_by_mail(sent: Iterable[Email]) -> dict[str, list[Email]]:

@@ -73,7 +73,8 @@ def pairs(config: Config, tmp_path: Path) -> Path:
     options = RehearseOptions(to=folder, period=ANY_TIME, today="2026-07-01")
     assert rehearse(options, config, stream, lambda _: None) == 0
     assert "of 2 mails the agent would have answered 1, left 1 to a person" in stream.getvalue()
-    assert "people answered 1. Nothing was sent.\nLeft out: 1 mail that cannot be read\n" in stream.getvalue()
+    assert "people answered at least 1. Nothing was sent.\nNot known: what stands in 1 mail" in stream.getvalue()
+    assert "that people sent\nLeft out: 1 mail that cannot be read\n" in stream.getvalue()
     assert sorted(path.name for path in config.mailbox.maildir.rglob("*")) == before
     return folder
 
@@ -90,14 +91,14 @@ def test_the_agents_answer_stands_beside_that_of_a_person(pairs: Path) -> None:
     assert f"your warranty for {number} is valid.\n" in first["people"]["reply"]
     assert "still under warranty" not in first["people"]["reply"]
     assert 0 < first["alike_percent"] < 50
-    assert "people" not in second  # what a machine of ours sent
+    assert "reply" not in second["people"]  # what a machine of ours sent
 
 
 def test_a_person_labels_each_pair(pairs: Path) -> None:
     sheet = PairLabels(pairs)
     first, second = sheet.items()
     assert [heading for heading, _ in first.texts] == ["Mail", "The agent", "People"]
-    assert second.texts[2][1] == "No answer by a person is in the Sent folder."
+    assert second.texts[2][1] == "Not known: what stands in 1 mail that people sent"
     sheet.save(first.id, {"label": "wrong"})
     assert [item.labelled for item in sheet.items()] == ["wrong", ""]
     with pytest.raises(AgentError, match="Choose what you think"):
@@ -106,3 +107,17 @@ def test_a_person_labels_each_pair(pairs: Path) -> None:
         (pairs / f"{second.id}.yaml").write_text(text, encoding="utf-8")
         with pytest.raises(AgentError, match="was not written by 'rehearse'"):
             sheet.items()
+
+
+@pytest.mark.parametrize(
+    ("sent", "told"), [(None, "at least 0. Nothing was sent.\nNot known: what people sent"), ("empty", " 0. Nothing")]
+)
+def test_what_nobody_looked_for_is_no_silence(config: Config, tmp_path: Path, sent: str | None, told: str) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "mail.eml").write_text(FIRST, encoding="utf-8")
+    folder = None if sent is None else tmp_path / sent
+    options = RehearseOptions(to=tmp_path / "to", period=ANY_TIME, today="2026-07-01", folder=tmp_path, sent=folder)
+    assert rehearse(options, config, stream := io.StringIO(), lambda _: None) == 0
+    assert told in stream.getvalue()
+    told = "Not known: what people sent. Name a folder of it with --sent" if sent is None else "No answer by a person"
+    assert PairLabels(options.to).items()[0].texts[2][1].startswith(told)

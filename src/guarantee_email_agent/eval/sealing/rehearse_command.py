@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.parsing.email import Email
-from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.people_answers import (
     MOST_SENT_BYTES,
     answers_by_mail,
     goes_to,
     likeness,
+    readable,
     words_of,
     written_text,
 )
@@ -45,7 +44,7 @@ from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.runlog.labelling import LabelField, LabelItem
 from guarantee_email_agent.services.look_ups import instruction_files
 from guarantee_email_agent.services.ports import Thread
-from guarantee_email_agent.utils.errors import EXIT_SUCCESS, ProcessingError
+from guarantee_email_agent.utils.errors import EXIT_SUCCESS
 from guarantee_email_agent.utils.terminal import Terminal, TextStream, pluralize
 from guarantee_email_agent.utils.text import printable
 
@@ -79,15 +78,16 @@ def rehearse(
     """
     instructions = instruction_files(config).load()
     counts: Counter[str] = Counter()
-    found = asyncio.run(_rehearse(options, config, instructions, find_thread, counts))
+    found, unknown = asyncio.run(_rehearse(options, config, instructions, find_thread, counts))
     mails, answered, both = counts.total() - counts["both"], counts["answered"], counts["both"]
     terminal = Terminal(stream)
     terminal.outcome(
         f"✓ of {pluralize(mails, 'mail')} the agent would have answered {answered}, left {counts['handed_over']} to a "
         f"person and {counts['not_answered']} unanswered, and stopped at {counts['failed']}"
     )
-    terminal.line(f"Of those that it would have answered, people answered {both}. Nothing was sent.")
-    for line in (*found.left_out(), NOT_FOUND):
+    least = "at least " if unknown else ""
+    terminal.line(f"Of those that it would have answered, people answered {least}{both}. Nothing was sent.")
+    for line in (*([unknown] if unknown else []), *found.left_out(), NOT_FOUND):
         terminal.line(line)
     terminal.line(f"Label each with 'view --label {printable(str(options.to))}'.")
     terminal.flush()
@@ -100,13 +100,14 @@ async def _rehearse(
     instructions: Instructions,
     find_thread: Callable[[Email], Thread | None],
     counts: Counter[str],
-) -> FoundMails:
-    """What was found, with what became unreadable since."""
+) -> tuple[FoundMails, str]:
+    """What was found, with what became unreadable since, and why nobody knows all that people sent."""
     policy = replace(AnswerPolicy.of(config), mode="answer")
     services = DryServices(LookUpSource(ask=True), instructions.look_ups, live=options.live)
     async with past_mails(config, options.folder) as mails, dry_runs(config, policy, services) as run:
         found = await find_mails(mails, options.period)
-        answers = answers_by_mail(await _sent_mails(options, config, mails))
+        sent, unknown = await _sent_mails(options, config, mails)
+        answers = answers_by_mail(sent)
         make_new_folder(options.to)
         for number, mail_id in enumerate(found.ids, 1):
             if (read := await read_mail(mails, mail_id)) is None:
@@ -119,22 +120,25 @@ async def _rehearse(
             counts[done.outcome] += 1
             counts["both"] += done.reply is not None and people is not None
             pair = _pair(done, people, raw, policy.own_addresses, instructions, options.today)
+            pair |= {"people": {"not_known": unknown}} if unknown and people is None else {}
             write_new_file(options.to / f"pair_{number:04d}.yaml", dump(pair).encode())
-    return found
+    return found, unknown
 
 
-async def _sent_mails(options: RehearseOptions, config: Config, mails: PastMails) -> list[Email]:
-    """Those in the folder, or where the inbox is; none of a mail that cannot be read."""
+async def _sent_mails(options: RehearseOptions, config: Config, mails: PastMails) -> tuple[list[Email], str]:
+    """Those in the folder, or where the inbox is; and why what people answered is not all known, or nothing."""
     if options.sent is not None:
         async with past_mails(config, options.sent) as sent:
-            return [read[1] for mail_id in await sent.ids() if (read := await read_mail(sent, mail_id)) is not None]
-    found: list[Email] = []
-    if isinstance(mails, Inbox):
+            read = [await read_mail(sent, mail_id) for mail_id in await sent.ids()]
+        found, total = [each[1] for each in read if each is not None], len(read)
+    elif isinstance(mails, Inbox):
         since = 0.0 if options.period.since is None else options.period.since.timestamp()
-        for raw in await mails.client.list_sent(since, MOST_SENT_BYTES):
-            with suppress(ProcessingError):
-                found.append(parse_email(raw))
-    return found
+        raw_mails = await mails.client.list_sent(since, MOST_SENT_BYTES)
+        found, total = readable(raw_mails), len(raw_mails)
+    else:
+        return [], "Not known: what people sent. Name a folder of it with --sent"
+    unread = pluralize(total - len(found), "mail")
+    return found, f"Not known: what stands in {unread} that people sent" if len(found) < total else ""
 
 
 def _pair(
@@ -191,7 +195,10 @@ class PairLabels:
             texts = (
                 ("Mail", f"{mail['subject']}\n\n{mail['body']}"),
                 ("The agent", f"{told}\n\n{agent.get('reply', '')}".strip()),
-                ("People", people.get("reply", "No answer by a person is in the Sent folder.")),
+                (
+                    "People",
+                    people.get("reply", people.get("not_known", "No answer by a person is in the Sent folder.")),
+                ),
             )
             label = str(pair.get("label", ""))
         return LabelItem(path.stem, texts, (LabelField("label", "What the agent does is", _LABELS, label),), label)
