@@ -4,12 +4,13 @@ from typing import Any, cast
 
 import pytest
 from imapclient import IMAPClient
+from imapclient.exceptions import IMAPClientError
 from mail_servers import MailServers
 from mail_stores import REPLY, Opener, Proxied, ids, message_ids, refused
 from waiting import wait_until
 
 from guarantee_email_agent.services.mail.imap import ImapMailbox
-from guarantee_email_agent.services.mail.special_folder import find_copies, find_own_copies
+from guarantee_email_agent.services.mail.special_folder import SentFolder, find_copies, find_own_copies
 
 SECOND = dataclasses.replace(REPLY, message_id="<reply-2@example.com>")
 RAW = b"From: customer@example.org\r\nSubject: warranty\r\n\r\nSN12345\r\n"
@@ -164,3 +165,17 @@ def test_a_mail_that_another_session_moved_is_no_copy(parts: dict[bytes, Any]) -
     client = cast("IMAPClient", MovedMeanwhile(parts))
     assert find_copies(client, "<reply-1@example.com>") == []
     assert find_own_copies(client, [7], "support@example.com", b"key") == {}
+
+
+class Refusing:
+    """A server that opens no folder, and says why."""
+
+    def select_folder(self, name: str, *, readonly: bool) -> None:
+        raise IMAPClientError(name)
+
+
+def test_a_folder_that_opens_later_may_hold_the_copy() -> None:
+    client = cast("IMAPClient", Refusing())
+    assert not SentFolder._can_select(client, "select failed: No such folder, or not yours")
+    with pytest.raises(IMAPClientError):
+        SentFolder._can_select(client, "select failed: [UNAVAILABLE] try later")

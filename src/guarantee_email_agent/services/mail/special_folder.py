@@ -163,8 +163,10 @@ class SentFolder(SpecialFolder):
             client.select_folder(name, readonly=True)
         except IMAPClientAbortError:
             raise
-        except IMAPClientError:  # somebody else's, or just removed
-            return False
+        except IMAPClientError as error:
+            if is_passing(error):  # it may hold the copy
+                raise
+            return False  # somebody else's, or just removed
         return True
 
     def test(self) -> None:
