@@ -5,6 +5,7 @@ import re
 import pytest
 from steered_desk import SteeredDesk
 
+from guarantee_email_agent.agent import mail_history
 from guarantee_email_agent.agent.outbox import NOT_WAITING
 from guarantee_email_agent.cli import run
 from guarantee_email_agent.ledger.agents import AgentReport, Work
@@ -30,6 +31,15 @@ def test_it_counts_what_was_done(desk: SteeredDesk, capsys: pytest.CaptureFixtur
         "Too old: not counted yet\n"
         "Left to a person after a failure, of all days: 0\n"
     )
+
+
+def test_a_mail_whose_cost_was_not_read_is_told(
+    desk: SteeredDesk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "first", "second":
+        desk.ended(name, "answered", "valid-warranty")
+    monkeypatch.setattr(mail_history, "MAX_MAILS", 1)
+    assert "without 1 mail whose cost is not known" in summary(capsys, "--since", "yesterday")
 
 
 def test_what_was_done_afterwards_is_not_counted(desk: SteeredDesk, capsys: pytest.CaptureFixture[str]) -> None:

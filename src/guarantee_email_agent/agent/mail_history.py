@@ -85,7 +85,8 @@ def summary_lines(reader: LedgerReader, begin: float, end: float, clock: LocalTi
         if outcome in PARKED:
             yield from (f"    {count.reason or 'no reason'}: {count.mails}" for count in group)
     costs = [row.cost_usd for row in rows]
-    paid, unknown = sum(filter(None, costs)), costs.count(None)
+    not_read = max(0, sum(count.mails for count in counts) - len(rows))
+    paid, unknown = sum(filter(None, costs)), costs.count(None) + not_read
     without = f", without {pluralize(unknown, 'mail')} whose cost is not known" if unknown else ""
     yield ""
     yield f"Language model: {f'{amount(paid)} USD' if paid or unknown else 'no cost'}{without}"
