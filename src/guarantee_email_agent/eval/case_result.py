@@ -73,7 +73,8 @@ def judged_case(
     failed = [check for check in checks if not check.passed]
     response = dict(actual)
     duration_ms = int(response.pop("processing_time_ms", 0))  # apart: without it equal outputs are kept once
-    harm = find_harm(known, actual, of_our_agent=reading is not None) if failed and known is not None else ()
+    found = find_harm(known, actual, of_our_agent=reading is not None) if failed and known is not None else ()
+    crashed = bool(failed) and known is not None and not actual  # so that nobody knows what it did before
     expected = None if known is None else known.expected_output.reply_language
     return CaseResult(
         name=name_of(scenario),
@@ -86,7 +87,7 @@ def judged_case(
         file=scenario.file or "",
         duration_ms=duration_ms,
         checks=checks,
-        harm=tuple(dict.fromkeys(harm)),
+        harm=None if crashed else tuple(dict.fromkeys(found)),
         nearest=tuple(nearest_sentences(failed, response.get("response_body"))) if failed else (),
         needs_review=known is not None and known.review,
         must=scenario.must,
