@@ -128,8 +128,9 @@ def test_other_settings_are_named(runs: StoredRuns) -> None:
 
 def test_results_without_known_inputs_are_counted(runs: StoredRuns) -> None:
     known = inputs(main="same")
-    found = compare(runs, [result(1, inputs=known), result(2)], [result(1, inputs=known), result(2, inputs=known)])
-    assert found.unknown_inputs == 1
+    after = [result(1, inputs=known), result(2, inputs=known), result(3, inputs=known), result(3, repetition=2)]
+    found = compare(runs, [result(1, inputs=known), result(2), result(3, inputs=known)], after)
+    assert found.unknown_inputs == 2
 
 
 def test_green_is_the_last_run_before_the_other_that_passed(runs: StoredRuns) -> None:

@@ -12,7 +12,8 @@ _EXIT_CODES = """\
   0    the runs were compared
   1    general failure
   2    configuration error: no run store, no such run, one run twice, bad configuration, bad usage
-  4    with --no-regressions: what passed in the first run fails in the second, or is gone; or the second is not whole
+  4    with --no-regressions: what passed in the first run fails in the second, or is gone; the second is not whole; or
+       they have no result in common
 """
 
 

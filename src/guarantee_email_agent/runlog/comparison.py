@@ -172,7 +172,7 @@ class Comparison:
     @property
     def shows_no_regression(self) -> bool:
         """Whether there is none, and all ran that could show one."""
-        return not self.regressions and not self.missing
+        return bool(self.sums.cases) and not self.regressions and not self.missing
 
 
 def compare_runs(
@@ -215,7 +215,9 @@ def compare_runs(
             for name in _SETTINGS
             if (before := getattr(baseline, name)) != (after := getattr(run, name))
         ),
-        unknown_inputs=sum(None in [place.input_set for place in pair.places] for pair in pairs),
+        unknown_inputs=sum(
+            None in [each.place.input_set for each in (*pair.before.runs, *pair.after.runs)] for pair in pairs
+        ),
         missing=missing,
         sums=Sums.of(pairs),
     )

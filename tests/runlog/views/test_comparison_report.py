@@ -66,9 +66,11 @@ def test_replies_that_changed_alike_are_shown_once(runs: StoredRuns) -> None:
 
 
 def test_runs_of_other_suites_are_compared_and_it_says_so(runs: StoredRuns) -> None:
-    lines = printed(compare(runs, [result(1)], [result(2)], suite="elsewhere"))
+    found = compare(runs, [result(1)], [result(2)], suite="elsewhere", selection=("*2",))
+    lines = printed(found)
     assert "Changed suite: evals/scenarios → elsewhere" in lines
-    assert "The runs have no result in common" in lines
+    assert lines[-2:] == ["The runs have no result in common", "✗ Not decided: nothing can be compared"]
+    assert (found.regressions, found.shows_no_regression) == ([], False)
 
 
 def test_nothing_of_a_mail_reaches_the_terminal_as_an_escape(runs: StoredRuns) -> None:

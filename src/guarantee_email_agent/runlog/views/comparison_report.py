@@ -49,6 +49,8 @@ def print_comparison(comparison: Comparison, terminal: Terminal) -> None:
     elif comparison.missing:
         reached = f"{comparison.missing} of {comparison.run.planned} were not reached"
         terminal.line(terminal.red(f"✗ Not decided: no regression in what ran, but {reached}"))
+    elif not comparison.sums.cases:
+        terminal.line(terminal.red("✗ Not decided: nothing can be compared"))
     else:
         terminal.line(terminal.green("✓ No regression"))
     terminal.flush()
