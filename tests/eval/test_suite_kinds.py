@@ -12,6 +12,7 @@ from stored_runs import results_of
 from guarantee_email_agent.eval.baseline import find_baseline
 from guarantee_email_agent.eval.evaluation import evaluate
 from guarantee_email_agent.eval.reuse import find_stale
+from guarantee_email_agent.eval.runner import EvalRunner
 from guarantee_email_agent.files import report_files
 from guarantee_email_agent.runlog.comparison import compare_runs
 from guarantee_email_agent.runlog.database import StoreError
@@ -67,6 +68,20 @@ def sealed(suite: ScenarioFolder) -> ScenarioFolder:
     suite.write(2, lambda text: failing(text).replace("SN12345", "SN67890").replace("Hi, I need", "Hello, I want"))
     seal(suite, "openings: 2\n")
     return suite
+
+
+def test_a_mail_that_was_never_seen_answered_bounds_nothing(
+    sealed: ScenarioFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = EvalRunner._run
+
+    async def crashing(self: EvalRunner, case: Any, llm: Any) -> Any:
+        return await run(self, case if case.scenario_id.endswith("1") else None, llm)
+
+    monkeypatch.setattr(EvalRunner, "_run", crashing)
+    printed = sealed.evaluate()[1]
+    assert "not opened yet of 2 announced: 1 wrong" in printed
+    assert "Each for itself" not in printed
 
 
 def kept(suite: ScenarioFolder) -> KeptRun:

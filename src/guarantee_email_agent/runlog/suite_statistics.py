@@ -318,7 +318,8 @@ class SuiteStatistics:
         counts = f"{passed} of {pluralize(total, 'scenario')} {'passes' if total == 1 else 'pass'}."
         mails = self._whole_mails(planned)
         if manifest.kind == "held_out" or (manifest.kind == "sealed" and mails is not None):
-            known = self.selectivity.as_dict() if mails is not None and mails.total == total else None
+            known = self.selectivity.as_dict()  # without what crashed
+            known = known if mails is not None and mails.total == total == known.get("mails") else {}
             of_mails = (passed, total) if mails is None else (mails.passed, mails.total)
             return f"{counts} {manifest.conclusion(*of_mails, known, self.selectivity.harmful)}"
         if manifest.kind == "sealed":
