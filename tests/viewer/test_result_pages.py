@@ -189,6 +189,9 @@ def test_a_run_that_did_not_reach_a_case_decides_nothing(runs: StoredRuns, pages
     page = pages.get("/compare")
     assert "✗ Not decided: 1 of 2 were not reached" in page.text
     assert "No regression" not in page.text
+    runs.write(3, [result(9)], selection=("*9",))
+    page = pages.get("/compare?baseline=20260118T100001-00000001&run=last")
+    assert "✗ Not decided: nothing can be compared" in page.text
 
 
 def test_many_changes_are_cut_and_it_says_so(runs: StoredRuns, pages: ViewedRuns) -> None:
