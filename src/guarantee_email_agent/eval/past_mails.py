@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -146,7 +147,15 @@ class _Folder:
         if not self.folder.is_dir():
             problem = f"{printable(str(self.folder))} is no folder. Name one with mails saved as .eml"
             raise ConfigurationError(problem, "sample_no_folder")
-        return sorted(str(path) for path in self.folder.rglob("*.eml") if path.is_file())
+
+        def refuse(error: OSError) -> None:  # of what it holds nothing would be drawn
+            problem = f"{printable(str(error.filename))} cannot be looked into ({error.strerror}). Allow it"
+            raise ConfigurationError(problem, "sample_no_folder") from None
+
+        found = (
+            os.path.join(place, name) for place, _, names in os.walk(self.folder, onerror=refuse) for name in names
+        )
+        return sorted(path for path in found if path.lower().endswith(".eml") and os.path.isfile(path))
 
     async def read(self, mail_id: str) -> bytes:
         return read_mail_file(mail_id, lambda _: b"")[0]

@@ -1,14 +1,16 @@
 """Past mail through the agent, beside what people sent."""
 
+import asyncio
 import io
 import json
+from errno import EACCES
 from pathlib import Path
 
 import pytest
 
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.eval.past_mails import ANY_TIME
+from guarantee_email_agent.eval.past_mails import ANY_TIME, _Folder
 from guarantee_email_agent.eval.sealing.rehearse_command import PairLabels, RehearseOptions, rehearse
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.services.mail.maildir import Maildir
@@ -114,10 +116,19 @@ def test_a_person_labels_each_pair(pairs: Path) -> None:
 )
 def test_what_nobody_looked_for_is_no_silence(config: Config, tmp_path: Path, sent: str | None, told: str) -> None:
     (tmp_path / "empty").mkdir()
-    (tmp_path / "mail.eml").write_text(FIRST, encoding="utf-8")
+    (tmp_path / "MAIL.EML").write_text(FIRST, encoding="utf-8")
     folder = None if sent is None else tmp_path / sent
     options = RehearseOptions(to=tmp_path / "to", period=ANY_TIME, today="2026-07-01", folder=tmp_path, sent=folder)
     assert rehearse(options, config, stream := io.StringIO(), lambda _: None) == 0
     assert told in stream.getvalue()
     told = "Not known: what people sent. Name a folder of it with --sent" if sent is None else "No answer by a person"
     assert PairLabels(options.to).items()[0].texts[2][1].startswith(told)
+
+
+def test_mails_that_nobody_may_see_are_not_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str) -> None:
+        raise PermissionError(EACCES, "Permission denied", path)
+
+    monkeypatch.setattr("os.scandir", refuse)
+    with pytest.raises(AgentError, match=r"cannot be looked into \(Permission denied\)\. Allow it"):
+        asyncio.run(_Folder(tmp_path).ids())
