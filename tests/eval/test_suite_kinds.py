@@ -79,9 +79,7 @@ def test_a_mail_that_was_never_seen_answered_bounds_nothing(
         return await run(self, case if case.scenario_id.endswith("1") else None, llm)
 
     monkeypatch.setattr(EvalRunner, "_run", crashing)
-    printed = sealed.evaluate()[1]
-    assert "not opened yet of 2 announced: 1 wrong" in printed
-    assert "Each for itself" not in printed
+    assert "Each for itself" not in sealed.evaluate()[1]
 
 
 def kept(suite: ScenarioFolder) -> KeptRun:

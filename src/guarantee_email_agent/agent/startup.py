@@ -20,13 +20,7 @@ from guarantee_email_agent.agent.monitoring import Heartbeat, in_background, mon
 from guarantee_email_agent.agent.standing import MAILS, TICKETING, Standing
 from guarantee_email_agent.agent.worker_setup import CheckedInstructions, create_worker, required_evaluation
 from guarantee_email_agent.config.settings import Config, Mode
-from guarantee_email_agent.email.people_answers import (
-    MOST_SENT_BYTES,
-    answers_by_mail,
-    compare,
-    message_key,
-    readable,
-)
+from guarantee_email_agent.email.people_answers import MOST_SENT_BYTES, answers_by_mail, compare, message_key, readable
 from guarantee_email_agent.email.processor import InstructionSource
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
