@@ -24,6 +24,13 @@ class TestSample:
         assert (record["task_result"], record["status"]) == ("42", "success")
         assert record["conversation"] == [{"role": "user", "content": "6 × 7?"}]
 
+    @pytest.mark.parametrize(("limit", "answer"), [(None, "Done. 5"), ({"type": "message"}, "")])
+    def test_an_answer_that_was_submitted_by_a_tool(self, limit: object, answer: str) -> None:
+        call = {"id": "1", "function": "submit", "arguments": {"answer": "5"}}
+        messages = [{"role": "assistant", "content": "Done. 5", "tool_calls": [call]}, {"role": "tool", "content": "5"}]
+        record = record_from_inspect({"messages": messages, "output": {"completion": "Done. 5"}, "limit": limit})
+        assert (record["task_result"], record["status"]) == (answer, "success" if answer else "failed")
+
     def test_a_tool_that_failed(self) -> None:
         call = {"id": "1", "function": "look", "arguments": {"at": 1}, "type": "function"}
         error = {"type": "timeout", "message": "too slow"}

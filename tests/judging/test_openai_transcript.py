@@ -79,8 +79,12 @@ def test_a_tool_that_runs_at_the_api() -> None:
     items = [
         {"type": "web_search_call", "id": "1", "status": "completed", "action": {"query": "filters"}},
         {"type": "mcp_call", "id": "2", "name": "look", "arguments": '{"at": 1}', "output": "5.00", "error": None},
+        {"type": "message", "role": "assistant", "content": "5.00", "status": "completed"},
     ]
-    searched, looked = record_from_openai(items)["execution_trace"]
+    record = record_from_openai(items)
+    assert (record["task_result"], record["iterations"]) == ("5.00", 1)
+    searched, looked = record["execution_trace"]
+    assert searched["feedback"] == {"done": False, "message": "[completed]"}
     assert searched["action"] == {"action": {"query": "filters"}, "action_type": "web_search"}
     assert looked == {"action": {"at": 1, "action_type": "look"}, "feedback": {"done": False, "message": "5.00"}}
 

@@ -46,6 +46,11 @@ REDACTED = {
     "llm.output_messages.0.message.role": "assistant",
     "llm.output_messages.0.message.content": "__REDACTED__",
 }
+SEARCHED = [
+    {"type": "tool_call", "id": "s", "name": "search"},
+    {"type": "tool_call_response", "id": "s", "result": "found"},
+    {"type": "text", "content": "5.00"},
+]
 CUT = {"finish_reason": "length", "message": {"content": "5"}}
 ERROR = {"status": {"code": 2, "message": "boom\nat line 1"}}
 
@@ -123,6 +128,7 @@ def test_content_parts_and_the_agents_own_answer() -> None:
     [
         ([span(1, {**CHAT, OUTPUT: json.dumps(said("5.00"))}, parent=9)], "5.00", None),
         ([span(1, {**CHAT, OUTPUT: said("5", finish_reason="length")})], "", "length"),
+        ([span(1, {**CHAT, OUTPUT: [{"role": "assistant", "parts": SEARCHED}]})], "5.00", None),
         (
             [answer(1, "5.00"), answer(2, "", gen_ai__response__finish_reasons=["content_filter"])],
             *("", "content_filter"),

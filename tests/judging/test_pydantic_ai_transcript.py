@@ -6,7 +6,15 @@ import json
 import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent, ImageUrl, ModelRetry
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ThinkingPart, ToolCallPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelResponse,
+    NativeToolCallPart,
+    NativeToolReturnPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+)
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from guarantee_email_agent.judging import record_from_pydantic_ai
@@ -62,6 +70,14 @@ def test_the_answer_of_an_output_tool_is_the_one_that_was_accepted() -> None:
     assert (record["task_result"], record["status"]) == ('{"amount": 5}', "success")
     assert record["execution_trace"][0]["feedback"]["error"] is True
     assert [message["role"] for message in record["conversation"]].count("system") == 1
+
+
+def test_a_tool_that_ran_at_the_provider_and_an_empty_text() -> None:
+    parts = [NativeToolCallPart("search", {}, "a"), NativeToolReturnPart("search", "found", "a"), TextPart("5.00")]
+    record = record_from_pydantic_ai([ModelResponse(parts)])
+    assert (record["task_result"], record["status"]) == ("5.00", "success")
+    assert (record["iterations"], record["execution_trace"][0]["feedback"]["message"]) == (1, "found")
+    assert record_from_pydantic_ai([ModelResponse([TextPart("")])])["status"] == "failed"
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,12 @@ def record_from_inspect(sample: object) -> Record:
     output: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
     completion = output.get("completion")
     record = record_of_messages(messages, cut_off_by(*list_at(output.get("choices"), "'choices'")[:1]))
-    is_cut_off = "reason" in record or messages[-1].role == "tool" or bool(messages[-1].calls)
-    if isinstance(completion, str) and completion.strip() and not is_cut_off:
-        record |= {"task_result": completion, "status": "success"}
+    last, answer = messages[-1], completion if isinstance(completion, str) else ""
+    # Agents of Inspect end with a tool, such as `submit`, that returns the run's answer.
+    is_submitted = fields.get("limit") is None and last.text.strip() != "" and answer.endswith(last.text)
+    is_cut_off = "reason" in record or (last.role == "tool" and not is_submitted) or bool(last.calls)
+    if answer.strip() and not is_cut_off:
+        record |= {"task_result": answer, "status": "success"}
     for key, name in (("error", "message"), ("limit", "type")):
         problem = plain(fields.get(key))
         if problem is not None:

@@ -31,6 +31,7 @@ ROLES: Final = {
 }
 _OUTPUT: Final = "_call_output"
 _HOSTED_CALL: Final = "_call"  # of a tool that runs at the API: web_search_call, file_search_call …
+_OWN_CALLS: Final = ("function_call", "custom_tool_call")
 _TYPES_OF_LANGCHAIN: Final = ("human", "ai", "system")
 _NO_MESSAGES: Final = frozenset(
     {"reasoning", "item_reference", "compaction", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response"}
@@ -105,10 +106,12 @@ def _add_call(messages: list[Message], entry: Mapping[str, Any], kind: str, wher
         messages[-1] = replace(messages[-1], calls=(*messages[-1].calls, call), cut_off=cut_off)
     else:
         messages.append(Message("assistant", calls=(call,), cut_off=cut_off))
-    if "output" in entry:  # of a remote MCP server, called by the API
-        messages.append(
-            Message("tool", text_of(entry["output"], where), answered_id=call.id, is_error=bool(entry.get("error")))
-        )
+    status, is_own = entry.get("status"), "call_id" in entry or kind in _OWN_CALLS
+    if "output" in entry or (not is_own and status in ("completed", "failed")):  # it ran at the API
+        text = text_of(entry["output"], where) if "output" in entry else f"[{status}]"
+        messages[-1] = replace(messages[-1], goes_on=len(messages[-1].calls) == 1)
+        is_error = bool(entry.get("error")) or status == "failed"
+        messages.append(Message("tool", text, answered_id=call.id, is_error=is_error))
 
 
 def read_message(entry: Mapping[str, Any], where: str) -> Message:

@@ -334,6 +334,10 @@ def _read(entry: object, where: str) -> Iterator[Message]:
         kind, held = part.get("type"), part.get("content")
         if kind == "tool_call_response":
             answered = True
+            if calls:  # of a tool that ran at the provider
+                begun = read_message({**fields, "content": content, "tool_calls": calls}, f"a message of {where}")
+                yield replace(begun, goes_on=True)
+                content, calls = None, []
             text = next((part[key] for key in ("response", "result") if part.get(key) is not None), NOT_TOLD)
             yield Message("tool", as_text(text), answered_id=id_of(part.get("id")))
         elif kind == "tool_call":

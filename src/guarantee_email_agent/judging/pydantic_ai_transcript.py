@@ -22,8 +22,7 @@ from guarantee_email_agent.judging.transcript import (
     transcript_error,
 )
 
-_CALLS: Final = ("tool-call", "builtin-tool-call")
-_RETURNS: Final = ("tool-return", "builtin-tool-return")
+_CALLS: Final = ("tool-call", "builtin-tool-call")  # the latter of a tool that runs at the provider
 _SILENT: Final = ("thinking", "compaction")
 _ACCEPTED: Final = "Final result processed."  # what the call of an output tool gets for an answer
 
@@ -54,14 +53,24 @@ def _read(entry: Mapping[str, Any], where: str) -> Iterator[Message]:
     parts = [mapping_at(part, f"a part of {where}") for part in list_at(entry.get("parts"), f"'parts' of {where}")]
     if entry.get("kind") == "response":
         state = entry.get("state") or "complete"
-        texts, calls = [], list[Call]()
+        texts, calls, builtin = list[str](), list[Call](), list[Call]()
         for part in parts:
-            kind = part.get("part_kind")
+            kind, call_id = part.get("part_kind"), part.get("tool_call_id")
             if kind in _CALLS:
-                calls.append(call_of(part.get("tool_name"), part.get("args"), part.get("tool_call_id"), where))
-            elif kind not in (*_RETURNS, *_SILENT):
-                texts.append(part["content"] if kind == "text" and part.get("content") else f"[{kind}]")
-        said = Message("assistant", text_of(texts, where), tuple(calls))
+                call = call_of(part.get("tool_name"), part.get("args"), call_id, where)
+                (calls if kind == _CALLS[0] else builtin).append(call)
+            elif kind == "builtin-tool-return":
+                if texts or builtin:
+                    yield Message("assistant", text_of(texts, where), tuple(builtin), goes_on=True)
+                texts, builtin = [], []
+                is_error = part.get("outcome", "success") != "success"
+                yield Message(
+                    "tool", as_text(plain(part.get("content"))), answered_id=id_of(call_id), is_error=is_error
+                )
+            elif kind not in _SILENT:
+                text = part.get("content") if kind == "text" else None
+                texts.append(text if isinstance(text, str) else f"[{kind}]")
+        said = Message("assistant", text_of(texts, where), (*calls, *builtin))
         yield replace(said, cut_off=cut_off_by(entry) or ("" if state == "complete" else str(state)))
     elif entry.get("kind") != "request":
         raise transcript_error(
@@ -70,7 +79,7 @@ def _read(entry: Mapping[str, Any], where: str) -> Iterator[Message]:
     for part in parts:
         kind, content = part.get("part_kind"), plain(part.get("content"))
         answered = id_of(part.get("tool_call_id")) if part.get("tool_name") else None
-        if kind in _RETURNS or (kind == "retry-prompt" and answered is not None):
+        if kind == "tool-return" or (kind == "retry-prompt" and answered is not None):
             is_error = kind == "retry-prompt" or part.get("outcome", "success") != "success"
             yield Message("tool", as_text(content), answered_id=answered, is_error=is_error)
         elif kind in ("user-prompt", "retry-prompt", "retry-feedback"):

@@ -39,6 +39,7 @@ class Message:
     """A message. role: system, user, assistant or tool. answered_id: of the call that a tool message answers.
 
     cut_off: why the model's provider ended it before its end, as `cut_off_by` has it; empty where it is whole.
+    goes_on: whether its calls ran at the provider, so that the message after their answers is of the same request.
     """
 
     role: str
@@ -47,6 +48,7 @@ class Message:
     answered_id: str | None = None
     is_error: bool = False
     cut_off: str = ""
+    goes_on: bool = False
 
 
 def record_of_messages(messages: Sequence[Message], cut_off: str = "") -> Record:
@@ -68,7 +70,7 @@ def record_of_messages(messages: Sequence[Message], cut_off: str = "") -> Record
     answer = "" if last is None or why else _answer(last)
     return {
         "status": "success" if answer.strip() else "failed",
-        "iterations": sum(message.role == "assistant" for message in messages),
+        "iterations": sum(message.role == "assistant" and not message.goes_on for message in messages),
         "task_result": answer,
         "conversation": [_conversation_entry(message) for message in messages],
         "execution_trace": _execution_trace(messages),
@@ -168,8 +170,8 @@ def kind_of(value: object) -> str:
 def _answer(message: Message) -> str:
     if completed := [call for call in message.calls if call.name == TASK_COMPLETE]:
         arguments = completed[-1].arguments
-        result = arguments.get("result", "") if isinstance(arguments, Mapping) else arguments
-        return as_text(result)
+        result = arguments.get("result") if isinstance(arguments, Mapping) else arguments
+        return "" if result is None else as_text(result)
     return message.text if message.role == "assistant" and not message.calls else ""
 
 
