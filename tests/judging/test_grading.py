@@ -52,14 +52,19 @@ class TestGrade:
         assert (grade(task, "42").verdict, grade(task, "41").verdict) == ("passed", "failed")
 
     @pytest.mark.parametrize(
-        "said", [{"reason": {"code": "api", "message": "HTTP 529"}}, {"status": "Error", "error": "HTTP 529"}]
+        ("said", "ended"),
+        [
+            ({"reason": {"code": "api", "message": "HTTP 529"}}, "ended in an error"),
+            ({"status": "Error", "error": "HTTP 529"}, "ended in an error"),
+            ({"status": "failed", "finished": False, "digests": {}, "error": "HTTP 529"}, "did not come to its end"),
+        ],
     )
     def test_a_record_of_a_run_that_ended_in_an_error_is_no_failure_and_no_pass(
-        self, tmp_path: Path, said: dict[str, Any]
+        self, tmp_path: Path, said: dict[str, Any], ended: str
     ) -> None:
         verdict = grade(make_task(tmp_path / "six"), {"task_result": "42", "status": "error", **said})
         assert verdict.verdict == "error"
-        assert str(verdict.error).endswith("in an error, which is no failure of the agent: HTTP 529")
+        assert str(verdict.error).endswith(f" {ended}, which is no failure of the agent: HTTP 529")
 
     def test_the_instruction_of_a_record_whose_task_has_none(self, tmp_path: Path) -> None:
         task = write_task(tmp_path / "six", None, SHOWS_ALL)

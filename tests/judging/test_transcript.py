@@ -43,6 +43,7 @@ class TestAnswer:
             ([Message("assistant", "Done", (Call("task_complete", {"result": "5.00"}),))], "5.00"),
             ([Message("assistant", "Done", (Call("task_complete", {"result": [5]}),)), ASKED], "[5]"),
             ([Message("assistant", "5.00", (Call("task_complete", {}),))], ""),
+            ([Message("assistant", "5.00", (Call("task_complete", {"result": None}),))], ""),
         ],
         ids=[
             "last",
@@ -53,6 +54,7 @@ class TestAnswer:
             "task_complete",
             "list",
             "empty",
+            "null",
         ],
     )
     def test_of_a_run(self, messages: list[Message], answer: str) -> None:
@@ -67,6 +69,7 @@ class TestAnswer:
             (record_from_openai([{**HALF, "stop_reason": "max_tokens"}]), "max_tokens"),
             (record_from_openai([{**HALF, "tool_calls": [COMPLETING], "finish_reason": "length"}]), "length"),
             (record_from_openai([HALF_ITEM]), "incomplete"),
+            (record_from_openai({"status": "in_progress", "output": [HALF]}), "in_progress"),
             (
                 record_from_openai(
                     {
@@ -129,8 +132,11 @@ class TestAnswer:
     )
     def test_a_record_that_says_so_itself(self, raw: dict[str, object]) -> None:
         task = Task("sum", Path("tasks/sum"), "Add 2 and 3.", {}, Path("tasks/sum/test.py"))
-        assert complete_record({"task_result": "5", **raw}, task)["status"] == "failed"
-        assert complete_record({"task_result": "5", **raw, "status": "success"}, task)["status"] == "success"
+        cut, stated = (
+            complete_record({"task_result": "5", **raw, **more}, task) for more in ({}, {"status": "success"})
+        )
+        assert (cut["status"], cut["task_result"], "reason" in cut) == ("failed", "", True)
+        assert (stated["status"], stated["task_result"], "reason" in stated) == ("success", "5", False)
 
 
 class TestExecutionTrace:

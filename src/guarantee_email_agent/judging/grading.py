@@ -71,9 +71,11 @@ def grade_task(
     where its task asks for a network, the port that the record names.
     """
     completed = complete_record(record, task)
-    if str(completed["status"]).lower() == "error":
-        problem = "the record says that the run ended in an error, which is no failure of the agent"
-        return Verdict("error", error=printable(problem + _said_of_error(completed)))
+    is_error = str(completed["status"]).lower() == "error"
+    if is_error or (completed.get("finished") is False and "digests" in completed):  # the latter as `solve` writes it
+        ended = "ended in an error" if is_error else "did not come to its end"
+        problem = f"the record says that the run {ended}, which is no failure of the agent"
+        return Verdict("error", error=printable(problem + said_of_error(completed)))
     verdict = _run_judge(task, completed, timeout_s, allowed, sandbox_port)
     return _with_rubric(verdict, task, completed, ask) if task.rubric else verdict
 
@@ -90,7 +92,8 @@ def _with_rubric(verdict: Verdict, task: Task, record: Mapping[str, Any], ask: A
     return replace(verdict, rubric=rubric, usage=usage)
 
 
-def _said_of_error(record: Mapping[str, Any]) -> str:
+def said_of_error(record: Mapping[str, Any]) -> str:
+    """Why the run of a record ended in an error, to follow that it did."""
     for said in (record.get("reason"), record.get("error")):
         text = said.get("message") if isinstance(said, Mapping) else said
         if isinstance(text, str) and text:

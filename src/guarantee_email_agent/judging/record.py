@@ -38,6 +38,7 @@ _CUT_OFF: Final = frozenset(
         *("length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "incomplete"),
         *("content_filter", "content_filtered", "guardrail_intervened", "refusal", "safety", "recitation", "blocklist"),
         *("prohibited_content", "spii", "malformed_function_call", "pause_turn", "error", "failed", "cancelled"),
+        *("in_progress", "queued"),
     }
 )
 
@@ -46,15 +47,13 @@ def complete_record(raw: Mapping[str, Any], task: Task) -> Record:
     """A record with every key that a judge may rely on; `raw` is not changed.
 
     A key that is missing or null gets its neutral default: empty text, an empty list, an empty mapping, 0. `status` is
-    `success` where there is an answer or a conversation that no provider cut off, else `failed`. `task_name` and
-    `instruction` come from the task. Any other value stays as it is, whatever its type. Further keys of `raw` are kept,
-    except for `eval`, the verdict of an earlier judge. The further keys of `task.yaml` ride along, and no key of `raw`
-    can stand in for them.
+    `success` where there is an answer or a conversation that no provider cut off, else `failed`; half a one is
+    none. `task_name` and `instruction` come from the task. Any other value stays as it is, whatever its type. Further
+    keys of `raw` are kept, except for `eval`, the verdict of an earlier judge. The further keys of `task.yaml` ride
+    along, and no key of `raw` can stand in for them.
     """
-    conversation = raw.get("conversation")
-    last = conversation[-1] if isinstance(conversation, list) and conversation else None
-    why = cut_off_by(raw, last, keys=_ENDING_KEYS)
-    answered = not why and (raw.get("task_result") is not None or bool(conversation))
+    why = why_cut_off(raw)
+    answered = not why and (raw.get("task_result") is not None or bool(raw.get("conversation")))
     neutral: Record = {
         "task_name": task.name,
         "instruction": task.instruction,
@@ -67,10 +66,21 @@ def complete_record(raw: Mapping[str, Any], task: Task) -> Record:
         **cut_off_reason(why),
     }
     own = [(key, value) for key, value in task.settings.items() if key not in neutral]
-    given = [(key, value) for key, value in raw.items() if not (value is None and key in neutral)]
+    given = [
+        (key, value)
+        for key, value in raw.items()
+        if not ((value is None and key in neutral) or (why and key == "task_result"))
+    ]
     record = neutral | dict(given) | dict(own)
     record.pop("eval", None)
     return record
+
+
+def why_cut_off(raw: Mapping[str, Any]) -> str:
+    """Why a provider ended the answer of a record before its end; empty for one with a status of its own."""
+    conversation = raw.get("conversation")
+    last = conversation[-1] if isinstance(conversation, list) and conversation else None
+    return cut_off_by(raw, last, keys=_ENDING_KEYS) if raw.get("status") is None else ""
 
 
 def cut_off_reason(why: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from guarantee_email_agent.solving.agents.agent import AgentStepError, Step
 from guarantee_email_agent.solving.agents.program_agent import ProgramAgent
 from guarantee_email_agent.utils.parallel import Interruption
 
+ENDED = "the program says that its run ended in an error"
 INSTRUCTION = "Add 40 and 2;\n$(touch x) 'ü'"
 
 
@@ -82,14 +83,17 @@ def test_other_json_is_an_answer_like_any_text(text: str) -> None:
     ("code", "message", "answer"),
     [
         ("""print('{"task_result": "", "status": "failed"}')""", "the program says that it failed", None),
+        ("""print('{"task_result": null}')""", "the program gave no answer", None),
+        ("""print('{"task_result": "4", "stop_reason": "length"}')""", "the model's answer was cut off: length", None),
+        ("""exit(print('{"task_result": "4", "status": "Error", "error": "429"}') or 1)""", f"{ENDED}: 429", "4"),
         ("import sys; print('half'); sys.exit('no key')", "the program ended with exit code 1: no key", "half"),
         ("import os; os.kill(os.getpid(), 9)", "the program ended with signal 9", None),
     ],
-    ids=["status", "exit-code", "signal"],
+    ids=["status", "null", "cut-off", "error", "exit-code", "signal"],
 )
 def test_program_that_failed_keeps_its_answer(code: str, message: str, answer: str | None) -> None:
     step = python(code)
-    assert step.failure.message == message
+    assert (step.failure.message, step.failure.retryable) == (message, message.startswith(ENDED))
     assert [call.arguments for call in step.calls] == ([] if answer is None else [{"result": answer}])
 
 

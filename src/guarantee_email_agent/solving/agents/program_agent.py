@@ -11,12 +11,15 @@ from contextlib import suppress
 from typing import IO, Any, Final
 
 from guarantee_email_agent.isolation.processes import kill_group
+from guarantee_email_agent.judging.grading import said_of_error
+from guarantee_email_agent.judging.record import cut_off_reason, why_cut_off
 from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.solving.agents.agent import Agent, AgentFactory, AgentStepError, Step, TaskContext
 from guarantee_email_agent.solving.run_limits import FailureReason
 from guarantee_email_agent.solving.tools import TASK_COMPLETE, ToolCall, ToolResult
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.process import parse_program
+from guarantee_email_agent.utils.text import printable
 
 INSTRUCTION: Final = "{instruction}"
 MAX_ANSWER_BYTES: Final = 10_000_000
@@ -54,13 +57,16 @@ class ProgramAgent(Agent):
             failure = self._run(answer, errors)
             text = _read_text(answer).removesuffix("\n")
         record = _parse_record(text)
-        result = text if record is None else record["task_result"]
-        if record is not None and record.get("status") == "failed":
-            failure = failure or FailureReason("command_failed", "the program says that it failed")
+        told = {"task_result": text} if record is None else _valid_entries(record)
+        own = _told_failure(told)
+        failure = own if own and own.retryable else failure or own
+        if told["task_result"] is None or why_cut_off(told):
+            told["task_result"] = ""
+        result = told["task_result"]
         answer_text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
         calls = () if failure and not result else (ToolCall("call_1", TASK_COMPLETE, {"result": answer_text}),)
-        told = _valid_entries(record or {})
-        return Step("" if record else text, calls, TokenUsage(uncounted=1), None, record=told, failure=failure)
+        said = ("", told) if record else (text, {})
+        return Step(said[0], calls, TokenUsage(uncounted=1), None, record=said[1], failure=failure)
 
     def _run(self, answer: IO[bytes], errors: IO[bytes]) -> FailureReason | None:
         """Why the program's answer does not count; None where it does."""
@@ -130,6 +136,19 @@ def _parse_record(text: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) and "task_result" in record else None
+
+
+def _told_failure(record: Mapping[str, Any]) -> FailureReason | None:
+    """Why the answer does not count, by the program's own record."""
+    status = str(record.get("status")).lower()
+    if status == "error":
+        said = f"the program says that its run ended in an error{said_of_error(record)}"
+        return FailureReason("command_error", printable(said), retryable=True)
+    if status == "failed":
+        return FailureReason("command_failed", "the program says that it failed")
+    if cut_off := cut_off_reason(why_cut_off(record)):
+        return FailureReason(**cut_off["reason"])
+    return FailureReason("no_answer", "the program gave no answer") if record["task_result"] is None else None
 
 
 def _valid_entries(record: Mapping[str, Any]) -> dict[str, Any]:
