@@ -44,6 +44,15 @@ def test_replacing(box: Box) -> None:
     assert box.read("/tmp/r") == "c b c"
 
 
+def test_an_edit_keeps_the_bytes_that_are_no_utf8(box: Box) -> None:
+    edit = box.real.file.str_replace_editor
+    box.write("/tmp/l1", base64.b64encode(b"caf\xe9 a b").decode(), encoding="base64")
+    box.real.file.replace_in_file(file="/tmp/l1", old_str="a b", new_str="two")
+    assert edit(command="insert", path="/tmp/l1", insert_line=0, new_str="one").data.new_content == "one\ncaf\ufffd two"
+    edit(command="str_replace", path="/tmp/l1", old_str="two", new_str="2")
+    assert b"".join(box.real.file.download_file(path="/tmp/l1")) == b"one\ncaf\xe9 2"
+
+
 def test_searching_one_file(box: Box) -> None:
     box.write("/tmp/s", "one\ntwo\nthree\n")
     found = box.real.file.search_in_file(file="/tmp/s", regex="^t").data

@@ -26,8 +26,9 @@ def test_shell_shows_an_exit_code_that_is_no_success(use: Use) -> None:
     assert (result.error, result.message) == (False, "no\n[exit code 3]")
 
 
-def test_no_tool_may_take_longer_than_the_task_has(use: Use, stub_sandbox: Any) -> None:
-    use("shell_execute", command="true", timeout=10_000)
+@pytest.mark.parametrize("timeout", [10_000, 0])
+def test_no_tool_may_take_longer_than_the_task_has(use: Use, stub_sandbox: Any, timeout: int) -> None:
+    use("shell_execute", command="true", timeout=timeout)
     asked = stub_sandbox.asked[-1][1]
     assert (asked["hard_timeout"], asked["no_change_timeout"], "timeout" in asked) == (10.0, 11, False)
 
@@ -65,6 +66,7 @@ VIEW = {"command": "view", "path": "/f"}
         ("shell_execute", SLEEP, "shell/exec", STOPPED, "so far\n[stopped after 2 s]"),
         ("shell_execute", SLEEP, "shell/exec", {"output": "", "status": "running"}, "[not ended: running]"),
         ("code_execute", PROGRAM, "code/execute", ENDED, "out\nerr\n[exit code 1]"),
+        ("code_execute", PROGRAM, "code/execute", ENDED | {"status": "timeout"}, "out\nerr\n[stopped after 10 s]"),
         ("file_list", {"path": "/d"}, "file/list", FILES, "/d/a\n/d/b/"),
         ("file_list", {"path": "/d"}, "file/list", {"files": None}, "(empty)"),
         (REPLACE, EDIT, "file/replace", {"replaced_count": 2}, "Replaced 2 in /f"),

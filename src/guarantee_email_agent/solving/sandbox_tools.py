@@ -85,7 +85,7 @@ def _as_mapping(data: Any) -> Mapping[str, Any]:
 
 
 def _shell(sandbox: SandboxClient, arguments: Mapping[str, Any], timeout_s: float) -> str:
-    seconds = min(arguments.get("timeout", timeout_s), timeout_s)
+    seconds = min(arguments.get("timeout") or timeout_s, timeout_s)  # 0 would be no limit at all
     request = {name: value for name, value in arguments.items() if name != "timeout"}
     # Without the second one, a command that is silent for two minutes would be left running.
     request |= {"hard_timeout": seconds, "no_change_timeout": int(seconds) + 1, "truncate": False}
@@ -106,7 +106,8 @@ def _code(sandbox: SandboxClient, arguments: Mapping[str, Any], timeout_s: float
     if not any(parts):
         outputs = [output for output in data.get("outputs") or () if isinstance(output, Mapping)]
         parts = [to_text(output.get("text", output)) for output in outputs]
-    return _join_lines(*parts, _exit_code(data))
+    is_over = data.get("status") == "timeout"
+    return _join_lines(*parts, f"[stopped after {seconds} s]" if is_over else _exit_code(data))
 
 
 def _written(data: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:

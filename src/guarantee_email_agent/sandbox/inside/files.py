@@ -76,8 +76,9 @@ class Files:
             while view:
                 view = view[os.write(descriptor, view) :]
 
-    def load_text(self, path: str) -> str:
-        return self.load(path).decode("utf-8", "replace")
+    def load_text(self, path: str, *, exact: bool = False) -> str:
+        """exact: bytes that are no UTF-8 stay what they are where the text is stored again."""
+        return self.load(path).decode("utf-8", "surrogateescape" if exact else "replace")
 
     def read(self, arguments: Arguments) -> Result:
         path = self.resolve(arguments.path("file"))
@@ -108,7 +109,7 @@ class Files:
         old, new = arguments.text("old_str"), arguments.text("new_str")
         if not old:
             raise InvalidArgumentError("old_str", "must not be empty")
-        text = self.load_text(path)
+        text = self.load_text(path, exact=True)
         count = text.count(old)
         if count:
             self.store(path, encode(text.replace(old, new)))
@@ -290,7 +291,7 @@ def edit(files: Files, arguments: Arguments) -> Result:
     actions = {"view": _view, "create": _create, "str_replace": _replace, "insert": _insert}
     action = choose("command", command, actions)
     existed = os.path.lexists(path)
-    output, old, new = action(files, path, arguments)
+    output, old, new = (text and encode(text).decode("utf-8", "replace") for text in action(files, path, arguments))
     result = {"output": output, "error": None, "path": path, "prev_exist": existed}
     return result | {"old_content": old, "new_content": new}, f"{command} done"
 
@@ -327,7 +328,7 @@ def _create(files: Files, path: str, arguments: Arguments) -> _Edit:
 
 def _replace(files: Files, path: str, arguments: Arguments) -> _Edit:
     old, new = arguments.text("old_str"), arguments.optional_text("new_str") or ""
-    text = files.load_text(path)
+    text = files.load_text(path, exact=True)
     count = text.count(old) if old else 0
     if count == 0:
         raise RequestError(400, f"{path}: old_str does not occur in it as it stands. Nothing was changed")
@@ -339,7 +340,8 @@ def _replace(files: Files, path: str, arguments: Arguments) -> _Edit:
 
 
 def _insert(files: Files, path: str, arguments: Arguments) -> _Edit:
-    new, line, text = arguments.text("new_str"), arguments.integer("insert_line"), files.load_text(path)
+    new, line = arguments.text("new_str"), arguments.integer("insert_line")
+    text = files.load_text(path, exact=True)
     lines = text.split("\n")
     if line is None or not 0 <= line <= len(lines):
         raise InvalidArgumentError("insert_line", f"must lie between 0 and {len(lines)}")
