@@ -30,6 +30,13 @@ def test_a_graph(stored: str) -> None:
     assert unknown["feedback"]["error"] is True
 
 
+SERVED = [
+    {"type": "server_tool_use", "id": "s", "name": "search", "input": {"query": "6 × 7"}},
+    {"type": "web_search_tool_result", "tool_use_id": "s", "content": "found"},
+    {"type": "web_search_call", "id": "w", "status": "completed"},
+]
+
+
 def test_pairs_plain_messages_and_chunks() -> None:
     record = record_from_langchain(
         [
@@ -37,11 +44,12 @@ def test_pairs_plain_messages_and_chunks() -> None:
             {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "multiply"}}]},
             {"type": "tool", "content": "42", "tool_call_id": "1"},
             {"type": "remove", "id": "1"},
-            {"type": "AIMessageChunk", "content": [{"type": "thinking"}, {"type": "text", "text": "42"}]},
+            {"type": "AIMessageChunk", "content": [{"type": "thinking"}, *SERVED, {"type": "text", "text": "42"}]},
         ]
     )
     assert record["task_result"] == "42"
-    assert [entry["feedback"]["message"] for entry in record["execution_trace"]] == ["42"]
+    assert [entry["feedback"]["message"] for entry in record["execution_trace"]] == ["42", "found", "[completed]"]
+    assert record["iterations"] == 2
 
 
 def test_calls_that_are_no_json_and_calls_of_old_messages() -> None:

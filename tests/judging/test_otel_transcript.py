@@ -46,6 +46,7 @@ REDACTED = {
     "llm.output_messages.0.message.role": "assistant",
     "llm.output_messages.0.message.content": "__REDACTED__",
 }
+AGENT = {"openinference.span.kind": "AGENT"}
 SEARCHED = [
     {"type": "tool_call", "id": "s", "name": "search"},
     {"type": "tool_call_response", "id": "s", "result": "found"},
@@ -91,7 +92,7 @@ def answer(number: int, text: str | None, parent: int = 0, *, trace: str = "a1",
 def agent(number: int, parent: int = 0, **told: str) -> dict[str, Any]:
     """As OpenInference tells of one: `input` and `output`."""
     values = {f"{name}.value": value for name, value in told.items()}
-    return span(number, {"openinference.span.kind": "AGENT", **values}, parent)
+    return span(number, {**AGENT, **values}, parent)
 
 
 @pytest.mark.parametrize("source", [5, 6, "openinference_langgraph", "openllmetry_langgraph"])
@@ -156,6 +157,10 @@ def test_content_parts_and_the_agents_own_answer() -> None:
         ),
         ([span(1, {"gen_ai.request.model": "m", **INDEXED})], "5.00", None),
         ([agent(1, input="How much?", output="5.00")], "5.00", None),
+        (
+            [span(1, {**AGENT, "output.value": '{"a": "4', "output.mime_type": "application/json"}), answer(2, "5", 1)],
+            *("5", None),
+        ),
         ([agent(1, output="5.00"), agent(2, 1, output="of a part"), answer(3, "a title", parent=1)], "5.00", None),
         ([span(1, {"gen_ai.operation.name": "invoke_agent"}, **ERROR), answer(2, "5.00", 1)], "5.00", "boom"),
     ],

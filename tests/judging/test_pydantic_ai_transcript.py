@@ -5,16 +5,8 @@ import json
 
 import pytest
 from pydantic import BaseModel
-from pydantic_ai import Agent, ImageUrl, ModelRetry
-from pydantic_ai.messages import (
-    ModelMessage,
-    ModelResponse,
-    NativeToolCallPart,
-    NativeToolReturnPart,
-    TextPart,
-    ThinkingPart,
-    ToolCallPart,
-)
+from pydantic_ai import Agent, ImageUrl, ModelRetry, NativeToolCallPart, NativeToolReturnPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ThinkingPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from guarantee_email_agent.judging import record_from_pydantic_ai

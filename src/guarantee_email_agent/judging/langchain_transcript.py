@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from guarantee_email_agent.judging.openai_transcript import ROLES, read_call, read_message
@@ -10,6 +10,8 @@ from guarantee_email_agent.judging.record import Record, cut_off_by
 from guarantee_email_agent.judging.transcript import (
     Call,
     Message,
+    as_text,
+    call_of,
     id_of,
     kind_of,
     list_at,
@@ -20,6 +22,8 @@ from guarantee_email_agent.judging.transcript import (
     transcript_error,
 )
 
+_OWN_PARTS: Final = ("tool_call", "function_call", "custom_tool_call")
+_PARTS_AT_PROVIDER: Final = ("_call", "_tool_use", "_tool_result")
 _ROLES: Final = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "tool", **ROLES}
 
 
@@ -30,11 +34,9 @@ def record_from_langchain(transcript: object) -> Record:
     what `messages_to_dict`, `dumpd` or `model_dump` made of one, `{"role", "content"}`, or a pair of a role and a text.
     See `transcript.record_of_messages` for what becomes of it. Raises TaskError(code="task_transcript_invalid").
     """
-    messages = []
+    messages: list[Message] = []
     for number, entry in enumerate(_entries(plain(transcript)), 1):
-        message = _read_message(plain(entry), f"message {number}")
-        if message is not None:
-            messages.append(message)
+        messages += _read_message(plain(entry), f"message {number}")
     return record_of_messages(messages)
 
 
@@ -47,8 +49,8 @@ def _entries(transcript: object) -> Sequence[Any]:
     raise transcript_error(f"the transcript is {found}. Pass the list of messages, or the state of the graph")
 
 
-def _read_message(entry: object, where: str) -> Message | None:
-    """None for what takes another message away."""
+def _read_message(entry: object, where: str) -> Iterator[Message]:
+    """The message, after what ran at the provider for it; nothing for what takes another message away."""
     match entry:
         case [str(role), content]:
             entry = {"type": role, "content": content}
@@ -60,14 +62,29 @@ def _read_message(entry: object, where: str) -> Message | None:
     stated = fields.get("type")
     kind = stated.removesuffix("Chunk").removesuffix("Message").lower() if isinstance(stated, str) else "chat"
     if kind == "chat":
-        return read_message(fields, where)
+        yield read_message(fields, where)
+        return
     if kind == "remove":
-        return None
+        return
     if kind not in _ROLES:
         raise transcript_error(f"{where} has the type {kind[:60]!r}, which is none of {', '.join(_ROLES)}")
-    return Message(
+    content, own = fields.get("content"), []
+    for part in content if isinstance(content, list) else ():
+        named = str(part.get("type")) if isinstance(part, Mapping) else ""
+        if named in _OWN_PARTS or not named.endswith(_PARTS_AT_PROVIDER):
+            own.append(part)
+        elif named.endswith("_result"):
+            answered = id_of(part.get("tool_use_id", part.get("tool_call_id")))
+            yield Message("tool", as_text(part.get("content", part.get("output"))), answered_id=answered)
+        else:
+            arguments = next((part[key] for key in ("input", "args", "action") if key in part), None)
+            call = call_of(part.get("name", named.removesuffix("_call")), arguments, part.get("id"), where)
+            yield Message("assistant", calls=(call,), goes_on=True)
+            if (status := part.get("status")) in ("completed", "failed"):
+                yield Message("tool", f"[{status}]", answered_id=call.id, is_error=status == "failed")
+    yield Message(
         _ROLES[kind],
-        text_of(fields.get("content"), where),
+        text_of(own if isinstance(content, list) else content, where),
         tuple(_calls(fields, where)),
         id_of(fields.get("tool_call_id")),
         fields.get("status") == "error",

@@ -399,8 +399,8 @@ def _answer_of(run: Span) -> str | None:
     if (value := run.first("output.value")) is None:
         value = json_or_missing(str(run.first("traceloop.entity.output")))  # which a limit may have cut
         return None if value in (MISSING, None) or isinstance(value, dict) else as_text(value)
-    is_state = "json" in str(run.first("output.mime_type")) and isinstance(_parsed(value), dict)
-    return None if is_state else as_text(value)
+    told = json_or_missing(as_text(value)) if "json" in str(run.first("output.mime_type")) else value
+    return None if told is MISSING or isinstance(told, dict) else as_text(value)
 
 
 def _with_tools(said: list[tuple[int, Message]], tools: Iterable[Span]) -> list[tuple[int, dict[str, Any]]]:
