@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from guarantee_email_agent.judging.openai_transcript import ROLES, read_call, read_message
+from guarantee_email_agent.judging.openai_transcript import ROLES, add_call, read_call, read_message
 from guarantee_email_agent.judging.record import Record, cut_off_by
 from guarantee_email_agent.judging.transcript import (
     Call,
     Message,
     as_text,
-    call_of,
     id_of,
     kind_of,
     list_at,
@@ -77,11 +76,9 @@ def _read_message(entry: object, where: str) -> Iterator[Message]:
             answered = id_of(part.get("tool_use_id", part.get("tool_call_id")))
             yield Message("tool", as_text(part.get("content", part.get("output"))), answered_id=answered)
         else:
-            arguments = next((part[key] for key in ("input", "args", "action") if key in part), None)
-            call = call_of(part.get("name", named.removesuffix("_call")), arguments, part.get("id"), where)
-            yield Message("assistant", calls=(call,), goes_on=True)
-            if (status := part.get("status")) in ("completed", "failed"):
-                yield Message("tool", f"[{status}]", answered_id=call.id, is_error=status == "failed")
+            served: list[Message] = []
+            add_call(served, {"arguments": part["args"], **part} if "args" in part else part, named, where)
+            yield from served
     yield Message(
         _ROLES[kind],
         text_of(own if isinstance(content, list) else content, where),

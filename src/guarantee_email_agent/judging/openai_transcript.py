@@ -84,7 +84,7 @@ def _add(messages: list[Message], entry: Mapping[str, Any], where: str) -> None:
             messages.append(Message("tool", text, answered_id=id_of(entry.get("call_id"))))
             return
         if kind.endswith(_HOSTED_CALL):
-            _add_call(messages, entry, kind, where)
+            add_call(messages, entry, kind, where)
             return
         hint = ". Messages of LangChain are read with --from langchain" if kind in _TYPES_OF_LANGCHAIN else ""
         raise transcript_error(f"{where} has the type {kind!r}, which is neither a message nor a tool call{hint}")
@@ -96,20 +96,21 @@ def _add(messages: list[Message], entry: Mapping[str, Any], where: str) -> None:
         messages.append(message)
 
 
-def _add_call(messages: list[Message], entry: Mapping[str, Any], kind: str, where: str) -> None:
-    call_id = entry.get("call_id", entry.get("id"))
-    name = entry.get("name", kind.removesuffix(_HOSTED_CALL))
+def add_call(messages: list[Message], entry: Mapping[str, Any], kind: str, where: str) -> None:
+    """Append a call that stands as an item of its own, with the answer that a tool at the API gave."""
     rest = {key: value for key, value in entry.items() if key not in _OF_ITEM}
-    call = call_of(name, entry.get("arguments", entry.get("input", rest)), call_id, where)
-    cut_off = "incomplete" if entry.get("status") == "incomplete" else ""  # a tool that failed is no end of the answer
-    if messages and messages[-1].role == "assistant":
-        messages[-1] = replace(messages[-1], calls=(*messages[-1].calls, call), cut_off=cut_off)
-    else:
-        messages.append(Message("assistant", calls=(call,), cut_off=cut_off))
+    name, arguments = (
+        entry.get("name", kind.removesuffix(_HOSTED_CALL)),
+        entry.get("arguments", entry.get("input", rest)),
+    )
+    call = call_of(name, arguments, entry.get("call_id", entry.get("id")), where)
     status, is_own = entry.get("status"), "call_id" in entry or kind in _OWN_CALLS
-    if "output" in entry or (not is_own and status in ("completed", "failed")):  # it ran at the API
+    cut_off = "incomplete" if status == "incomplete" else ""  # a tool that failed is no end of the answer
+    said = messages.pop() if messages and messages[-1].role == "assistant" else Message("assistant")
+    goes_on = not (is_own or said.calls)
+    messages.append(replace(said, calls=(*said.calls, call), cut_off=cut_off, goes_on=goes_on))
+    if "output" in entry or (not is_own and status in ("completed", "failed")):
         text = text_of(entry["output"], where) if "output" in entry else f"[{status}]"
-        messages[-1] = replace(messages[-1], goes_on=len(messages[-1].calls) == 1)
         is_error = bool(entry.get("error")) or status == "failed"
         messages.append(Message("tool", text, answered_id=call.id, is_error=is_error))
 
