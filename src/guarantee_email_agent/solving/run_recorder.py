@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +16,8 @@ from guarantee_email_agent.judging.record import Record, complete_record, read_r
 from guarantee_email_agent.judging.task import TASK_FILE, Task
 from guarantee_email_agent.judging.verdict import Verdict
 from guarantee_email_agent.llm.port import NO_TOKENS, TokenUsage
+from guarantee_email_agent.llm.usage import ModelUsage
+from guarantee_email_agent.runlog.records import NO_USAGE, Usage
 from guarantee_email_agent.solving.agents.agent import Step
 from guarantee_email_agent.solving.run_limits import INTERRUPTED, FailureReason, RunLimits
 from guarantee_email_agent.solving.tools import ToolCall, ToolResult
@@ -23,6 +26,7 @@ from guarantee_email_agent.solving.tools import ToolCall, ToolResult
 _KEYS_FOR_AGENTS: Final = ("client_type", "sandbox")
 _ASSETS: Final = "assets"
 _CHUNK: Final = 1 << 20
+_COUNTS: Final = range(1 << 31)  # of answers
 
 
 def work_digest(task: Task, record_file: Path) -> str:
@@ -294,6 +298,21 @@ def _verdict_from_json(kept: Mapping[str, Any]) -> Verdict:
         score=kept["score"] if isinstance(kept.get("score"), float) else None,
         rubric=kept["rubric"] if isinstance(kept.get("rubric"), list) else (),
     )
+
+
+def usage_of(record: Record) -> Usage:
+    """What the agent took of a model, as far as its record tells: a program may say anything of itself, or nothing."""
+    tokens, cost, calls = (record[key] for key in ("tokens", "cost_usd", "iterations"))
+    if (tokens, cost) == (_tokens_as_json(NO_TOKENS), 0):
+        return NO_USAGE
+    names = NO_TOKENS.as_dict()
+    counted = TokenUsage.of([tokens.get(name) if isinstance(tokens, Mapping) else None for name in names])
+    if counted.uncounted:
+        return Usage(cost_usd=None)
+    is_known = type(cost) in (int, float) and 0 <= cost < math.inf
+    waited_ms = round(1000 * record["timings"]["agent_s"])
+    answers, cost_usd = calls if calls in _COUNTS else 0, cost if is_known else None
+    return Usage(**ModelUsage(answers, counted, cost_usd, waited_ms).as_dict())
 
 
 def _tokens_as_json(usage: TokenUsage) -> dict[str, int] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing, suppress
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -27,6 +27,7 @@ from guarantee_email_agent.solving.run_recorder import (
     RunRecorder,
     earlier_run,
     judge_again,
+    usage_of,
 )
 from guarantee_email_agent.solving.sandbox_tools import ClientType, is_alive, tools_for
 from guarantee_email_agent.solving.tools import TASK_COMPLETE, ToolResult, Toolset
@@ -133,6 +134,9 @@ class TaskRunner:
         # Before an agent works for a verdict that cannot be had.
         if (problem := refused_timeout(task, self.judge_timeout_s, self.allowed)) is not None:
             return Verdict("error", error=problem)
+        return replace(self._work(task, recorder, client_type), usage=usage_of(recorder.record))
+
+    def _work(self, task: Task, recorder: RunRecorder, client_type: ClientType) -> Verdict:
         recorder.write()
         verdict: Verdict | None = None
         began = self.clock.monotonic()

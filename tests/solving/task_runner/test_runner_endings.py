@@ -13,6 +13,7 @@ from guarantee_email_agent.judging.task import Task
 from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.solving.agents.agent import AgentStepError, Step
 from guarantee_email_agent.solving.run_limits import RunLimits
+from guarantee_email_agent.solving.run_recorder import usage_of
 from guarantee_email_agent.utils.errors import AgentError
 
 WORK = (shell("true"),)
@@ -157,7 +158,10 @@ def test_record_of_a_finished_task_has_everything(bench: Any, make_task: MakeTas
         Step("Let me look.", (shell("echo hello"),), usage, 0.25, "some-model"),
         Step("", (complete(),), usage, 0.5, "some-model"),
     )
-    record = bench.run(task, *steps)
+    taken, record = bench.runner(*steps).run(task).verdict.usage, bench.record(task)
+    assert taken[:6] == (2, 200, 40, 10, 0, 0.75)
+    for told in ({"tokens": None}, {"tokens": {"input": 10**30, "output": 1}}, {"tokens": {"input": "x"}}):
+        assert (usage_of(record | told).tokens(), usage_of(record | told).cost_usd) == (None, None)
     assert set(record) >= CONTRACT_KEYS
     assert (record["task_name"], record["instruction"], record["owner"]) == ("sum", "Add 40 and 2.", "somebody")
     assert (record["status"], record["iterations"], record["task_result"]) == ("success", 2, "42")
