@@ -27,6 +27,7 @@ LOOKED = Message("assistant", "I look.", (Call("look", {"at": "price"}, "1"),))
 FOUND = Message("tool", "5.00", answered_id="1")
 REFUSED = {"type": "refusal", "refusal": "I cannot help with that."}
 HALF = {"role": "assistant", "content": "5"}
+ENDED = {"done_reason": "length"}
 HALF_ITEM = {"type": "message", **HALF, "status": "incomplete"}
 COMPLETING = {"id": "1", "function": {"name": "task_complete", "arguments": '{"result": "5.00"}'}}
 
@@ -90,6 +91,11 @@ class TestAnswer:
                 ),
                 "SAFETY",
             ),
+            (
+                record_from_openai([{**HALF, "finish_reason": "insufficient_system_resource"}]),
+                "insufficient_system_resource",
+            ),
+            (record_from_langchain([{"type": "ai", "content": "5", "response_metadata": ENDED}]), "length"),
             (record_from_openai([{"role": "assistant", "content": None, "refusal": "No."}]), "refusal"),
             (record_from_openai({"output": [{**HALF_ITEM, "status": "completed", "content": [REFUSED]}]}), "refusal"),
             (record_from_langchain([{"type": "ai", "content": [REFUSED]}]), "refusal"),

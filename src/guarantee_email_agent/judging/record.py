@@ -31,14 +31,14 @@ RECORD_ENDING: Final = ".json"
 LINES_ENDING: Final = ".jsonl"
 """Of a file with a record on each line (https://jsonlines.org)."""
 
-_ENDING_KEYS: Final = ("finish_reason", "stop_reason", "stopReason")
-# As Anthropic, OpenAI, Google, Bedrock, Mistral and Inspect name them, in small letters.
+_ENDING_KEYS: Final = ("finish_reason", "stop_reason", "stopReason", "done_reason")
+# As Anthropic, OpenAI, Google, Bedrock, Mistral, DeepSeek, Ollama, vLLM and Inspect name them, in small letters.
 _CUT_OFF: Final = frozenset(
     {
         *("length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "incomplete"),
         *("content_filter", "content_filtered", "guardrail_intervened", "refusal", "safety", "recitation", "blocklist"),
         *("prohibited_content", "spii", "malformed_function_call", "pause_turn", "error", "failed", "cancelled"),
-        *("in_progress", "queued"),
+        *("in_progress", "queued", "abort", "insufficient_system_resource", "unexpected_tool_call", "other"),
     }
 )
 
