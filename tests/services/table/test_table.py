@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.table.local_look_ups import WARRANTIES, WarrantyRecord
 from guarantee_email_agent.services.table.table import CsvTable, TableError, TableLayout, number_key, parse_key
 
@@ -166,38 +167,39 @@ class TestChange:
         times.append(LATER + 1)
         assert warranties.find("SN-1") is None
 
-    def test_to_something_bad_is_told_once_and_not_taken_over(
+    def test_to_something_bad_is_told_once_and_nothing_is_looked_up(
         self, file: Path, warranties: CsvTable[WarrantyRecord], caplog: pytest.LogCaptureFixture
     ) -> None:
         self.write(file, f"{HEAD}SN-1,soon,,\n", LATER - 50)
-        assert warranties.find("SN-1")
-        assert warranties.find("SN-1")
         problem = f"{file}:2: expiration_date 'soon' is no date. Write it as 2027-03-31"
-        assert caplog.messages == [f"{problem}. Until that is done, the list as it was before is used"]
+        for _ in range(2):
+            with pytest.raises(ToolError, match="expiration_date 'soon'") as caught:
+                warranties.find("SN-1")
+            assert (caught.value.code, caught.value.retryable) == ("warranty_api_unavailable", True)
+        assert caplog.messages == [f"{problem}. Until that is done, nothing is looked up"]
         self.write(file, f"{HEAD}SN-2,2030-01-31,,\n", LATER - 40)
         assert warranties.find("SN-2")
 
     def test_to_nothing_at_all_is_one_too(
         self, file: Path, warranties: CsvTable[WarrantyRecord], caplog: pytest.LogCaptureFixture
     ) -> None:
-        file.unlink()
-        assert warranties.find("SN-1")
+        moved = file.rename(file.with_suffix(".moved"))
+        with pytest.raises(ToolError, match="No such file"):
+            warranties.find("SN-1")
         assert len(caplog.messages) == 1
-        self.write(file, f"{HEAD}SN-2,2030-01-31,,\n", LATER - 40)
-        assert warranties.find("SN-2")
+        moved.rename(file)
+        assert warranties.find("SN-1")
 
     def test_that_cannot_be_read_is_tried_again_at_the_next_call(
-        self, file: Path, warranties: CsvTable[WarrantyRecord], caplog: pytest.LogCaptureFixture
+        self, file: Path, warranties: CsvTable[WarrantyRecord]
     ) -> None:
         self.write(file, f"{HEAD}SN-2,2030-01-31,,\n", LATER - 50)
-        with no_file_can_be_opened():
-            assert warranties.find("SN-1")
-        assert "cannot be read (Too many open files)" in caplog.text
+        with no_file_can_be_opened(), pytest.raises(ToolError, match=r"cannot be read \(Too many open files\)"):
+            warranties.find("SN-1")
         assert warranties.find("SN-2")
 
     def test_that_became_a_pipe_holds_up_no_call(self, file: Path, warranties: CsvTable[WarrantyRecord]) -> None:
-        known = warranties.find("SN-1")
         file.unlink()
         os.mkfifo(file)
-        assert known is not None
-        assert warranties.find("SN-1") == known
+        with pytest.raises(ToolError, match="cannot be read"):
+            warranties.find("SN-1")

@@ -88,7 +88,7 @@ class CsvTable(Table[Row]):
     """The rows of a CSV file.
 
     A change is taken over once the file has not been written to for a second: half a file would tell customers that
-    they are not in our records. A file that turns bad, or disappears, leaves the last good rows in use.
+    they are not in our records. While it is bad, or gone, nothing is looked up: the rows before it may be wrong by now.
     """
 
     def __init__(self, file: Path, layout: TableLayout[Row], now: Callable[[], float]) -> None:
@@ -97,9 +97,9 @@ class CsvTable(Table[Row]):
         self._layout = layout
         self._now = now
         self._lock = threading.Lock()
-        self._last_problem = ""
+        self._problem = ""
         with _os_errors_as_table_errors(file):
-            self._version = _version(file)  # that was read last, were it good or bad
+            self._version = _version(file)
             content = file.read_bytes()
         self._rows, unused = _parse(file, layout, content)
         if unused:
@@ -110,22 +110,24 @@ class CsvTable(Table[Row]):
             try:
                 self._reload()
             except TableError as error:
-                if str(error) != self._last_problem:
-                    logger.warning("%s. Until that is done, the list as it was before is used", error)
-                self._last_problem = str(error)
+                if str(error) != self._problem:
+                    logger.warning("%s. Until that is done, nothing is looked up", error)
+                self._problem = str(error)
+            if self._problem:
+                raise ToolError(f"{self._layout.server}_unavailable", self._problem, retryable=True)
             return self._rows.get(number_key(number))
 
     def _reload(self) -> None:
         with _os_errors_as_table_errors(self._file):
             version = _version(self._file)
-            if version == self._version or 0 <= self._now() - version[2] / 1e9 < SETTLED_S:
+            is_same = version == self._version and not self._problem
+            if is_same or 0 <= self._now() - version[2] / 1e9 < SETTLED_S:
                 return
             content = self._file.read_bytes()
             if _version(self._file) != version:
                 return
-        self._version = version  # only now: what could not be read is tried again at the next call
         self._rows, _ = _parse(self._file, self._layout, content)
-        self._last_problem = ""
+        self._version, self._problem = version, ""
         logger.info("%s: read anew, %d %ss", self._file, len(self._rows), self._layout.number)
 
 
