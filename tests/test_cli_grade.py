@@ -183,7 +183,7 @@ class TestFolder:
         ):
             done = grade(*arguments)
             assert done.returncode == 2
-            assert "the report would take the place of a task" in done.stderr
+            assert "it would take the place of what is no report" in done.stderr
         assert (task / name).read_bytes() == former
         assert grade(task, "--answer", "42", "--json", task / "verdict.json").returncode == 0
 

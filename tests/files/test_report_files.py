@@ -11,6 +11,7 @@ from guarantee_email_agent.files.report_files import (
     as_json,
     as_json_with_rows,
     check_report_paths,
+    check_writable,
     write_report,
     write_reports,
 )
@@ -117,6 +118,14 @@ class TestPaths:
     @pytest.mark.parametrize("name", ["-", "/proc/self/fd/1"])
     def test_two_names_of_stdout(self, name: str) -> None:
         self.refused(Path("/dev/stdout"), Path(name))
+
+    @pytest.mark.parametrize("name", ["runs.db", "scenario.YAML", "link.json"])
+    def test_what_holds_work_is_not_replaced(self, tmp_path: Path, name: str) -> None:
+        (tmp_path / "link.json").symlink_to(tmp_path / "mail.eml")
+        check_writable(tmp_path / name, CODE)
+        (tmp_path / name).touch()
+        with pytest.raises(ConfigurationError, match="it would take the place of what is no report"):
+            check_writable(tmp_path / name, CODE)
 
     def refused(self, *paths: Path) -> None:
         with pytest.raises(ConfigurationError, match="--json and --html name the same file") as caught:

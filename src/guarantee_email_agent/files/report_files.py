@@ -20,6 +20,8 @@ from guarantee_email_agent.utils.text import printable
 
 Content = bytes | Iterable[bytes]
 """Of a report: as a whole, or piece by piece, as it is made."""
+_NEVER_REPORTS: Final = frozenset({".db", ".eml", ".key", ".py", ".sqlite", ".sqlite3", ".toml", ".yaml", ".yml"})
+"""What files of ours end in that hold work: run stores and ledgers, mails, judges, scenarios and settings."""
 _STDOUT: Final = frozenset({"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
 
 
@@ -99,6 +101,8 @@ def check_writable(path: Path, code: str) -> None:
         raise _unwritable(path, f"it is {kind}", code)
     if not os.access(path if os.path.exists(path) else folder, os.W_OK):
         raise _unwritable(path, "permission denied", code)
+    if path.resolve().suffix.lower() in _NEVER_REPORTS and os.path.exists(path):
+        raise _unwritable(path, "it would take the place of what is no report", code)
 
 
 def _is_same_file(first: Path, second: Path) -> bool:
