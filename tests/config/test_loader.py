@@ -274,6 +274,11 @@ class TestSecrets:
         assert load(cwd).secrets.anthropic_api_key == "file"
         assert load(cwd, environ={"ANTHROPIC_API_KEY": "real"}).secrets.anthropic_api_key == "real"
 
+    def test_dotenv_that_leads_nowhere_is_not_taken_for_none(self, cwd: Path) -> None:
+        (cwd / ".env").symlink_to("gone")
+        with pytest.raises(ConfigurationError, match=r"^\.env: the file does not exist"):
+            load(cwd)
+
     def test_problems_of_dotenv_and_config_are_reported_together(self, cwd: Path) -> None:
         (cwd / ".env").write_text("# x\nhidden\n")
         assert refusal(cwd, "llm: {max_tokens: 0}").message.splitlines() == [

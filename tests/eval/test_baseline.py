@@ -90,7 +90,7 @@ def test_last_failed_runs_what_failed_when_it_ran_last(suite: KeptSuite) -> None
 def test_where_nothing_failed_everything_runs(suite: KeptSuite, capsys: pytest.CaptureFixture[str]) -> None:
     suite.run(last_failed=True)
     assert len(suite.results()) == 2
-    assert capsys.readouterr().err == "Nothing failed last time: every scenario runs\n"
+    assert capsys.readouterr().err == "Nothing is known to have failed last time: every scenario runs\n"
 
 
 def test_fail_fast_stops_at_the_first_failure_and_fails_the_run(suite: KeptSuite) -> None:

@@ -266,7 +266,7 @@ def _relative(path: Path, cwd: Path) -> str:
 
 def _dotenv(cwd: Path, issues: list[_Issue]) -> dict[str, str]:
     file = cwd / ".env"
-    if not file.is_file():  # some name a folder with a Python environment so
+    if file.is_dir() or not os.path.lexists(file):  # some name a folder with a Python environment so
         return {}
     try:
         values, problems = parse_dotenv(read_text(file, MAX_CONFIG_BYTES))

@@ -131,7 +131,7 @@ def select_last_failed(
     failed = find_last_failed(options.kept.file, key)
     chosen = [file for file in files if Path(file).stem in failed]
     if not chosen:
-        sys.stderr.write("Nothing failed last time: every scenario runs\n")
+        sys.stderr.write("Nothing is known to have failed last time: every scenario runs\n")
         return files, options.only
     return chosen, tuple(Path(file).stem for file in chosen)
 

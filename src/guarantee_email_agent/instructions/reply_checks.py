@@ -68,7 +68,7 @@ def reply_problems(
             for line, problem, remedy in problems:
                 # Once is enough: a sentence is mostly wrong in many situations at once.
                 found.setdefault((line, problem), f"{problem} where '{situation}'. {remedy}")
-    for template in () if found else templates:
+    for template in templates if said and not found else ():
         if not any(template is each for each in said):
             never = "this <reply> is never sent: one above is, wherever it could be, or its conditions never hold"
             found[template.line, never] = f"{never}. Correct the conditions, or remove it"

@@ -207,10 +207,10 @@ def _print(found: Calibration, to_tune_by: Sequence[_Pair], terminal: Terminal) 
     for label, (agreed, total), bound in shares:
         lowest = math.floor(1000 * bound) / 10  # never more than is known
         terminal.line(f"    says {label} where people do: {agreed} of {total}, so at least {lowest:g}% (95% sure)")
-    outcome = (
-        f"at least {found.threshold:g}% of both {'is' if found.gates else 'is not'} proven" if found.threshold else ""
-    )
-    terminal.line(f"    {'gates' if found.gates else 'gates nothing'}: {outcome or 'no --threshold is set'}")
+    outcome = "no --threshold is set"
+    if found.threshold is not None:
+        outcome = f"at least {found.threshold:g}% of both {'is' if found.gates else 'is not'} proven"
+    terminal.line(f"    {'gates' if found.gates else 'gates nothing'}: {outcome}")
     if others := [f"{pair.case} ({pair.label}, not {pair.answer})" for pair in to_tune_by if not pair.agrees]:
         of = pluralize(len(to_tune_by), "other label")
         terminal.line(printable(f"    to reword it by, of {of}: {and_more(others, _MAX_NAMES)}"))
