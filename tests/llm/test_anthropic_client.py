@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from messages_server import MessagesServer, Reply, answer, anthropic_config, error_reply, tool_call
+from virtual_time import SleptClock
 from waiting import wait_until
 
 from guarantee_email_agent.config.settings import Config, Llm, Secrets
@@ -32,21 +33,7 @@ def note(number: int) -> dict[str, Any]:
     return tool_call("note", {"number": number}, number)
 
 
-class Waits(SkippingClock):
-    """Keeps how long it was asked to wait; no other time passes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.asked: list[float] = []
-
-    def monotonic(self) -> float:
-        return sum(self.asked)
-
-    async def sleep(self, seconds: float) -> None:
-        self.asked.append(seconds)
-
-
-def ask(config: Config, clock: SkippingClock | None = None, max_wait_s: float = MAX_WAIT_S, **changes: Any) -> Any:
+def ask(config: Config, clock: Any = None, max_wait_s: float = MAX_WAIT_S, **changes: Any) -> Any:
     async def once() -> Any:
         waits = clock or SkippingClock()
         limiter = RateLimiter(waits, jitter=lambda: 0.0)
@@ -56,7 +43,7 @@ def ask(config: Config, clock: SkippingClock | None = None, max_wait_s: float = 
     return asyncio.run(once())
 
 
-def failure(config: Config, clock: SkippingClock | None = None, **changes: Any) -> LLMError:
+def failure(config: Config, clock: Any = None, **changes: Any) -> LLMError:
     with pytest.raises(LLMError) as caught:
         ask(config, clock, **changes)
     return caught.value
@@ -121,9 +108,9 @@ def test_what_can_heal_is_tried_again(server: MessagesServer, reply: Reply) -> N
 
 def test_waits_as_long_as_the_server_asks(server: MessagesServer) -> None:
     server.replies = [error_reply(429, retry_after="7"), error_reply(529, retry_after_ms="1500"), answer()]
-    clock = Waits()
+    clock = SleptClock()
     ask(anthropic_config(server.url), clock)
-    assert sum(clock.asked) == pytest.approx(8.5)
+    assert sum(clock.slept) == pytest.approx(8.5)
 
 
 def test_a_refusal_for_now_is_no_attempt_and_asked_again_by_nobody_else(server: MessagesServer) -> None:
@@ -141,30 +128,30 @@ def test_attempts_that_fail_count_also_between_refusals(server: MessagesServer) 
 
 def test_a_call_waits_300_s_in_all_for_refusals(server: MessagesServer) -> None:
     server.replies = [error_reply(429, "Too many", retry_after="70")]
-    clock = Waits()
+    clock = SleptClock()
     error = failure(anthropic_config(server.url), clock)
     assert (error.code, error.retry_after_s) == ("llm_rate_limited", 70)
-    assert sum(clock.asked) == pytest.approx(280)
+    assert sum(clock.slept) == pytest.approx(280)
     assert len(server.requests) == 5
 
 
 @pytest.mark.parametrize(("asked", "allowed"), [(20, {"max_wait_s": 15.0}), (3600, {})])
 def test_waits_no_longer_than_it_is_allowed_to(server: MessagesServer, asked: int, allowed: dict[str, float]) -> None:
     server.replies = [error_reply(429, retry_after=str(asked))]
-    clock = Waits()
+    clock = SleptClock()
     error = failure(anthropic_config(server.url), clock, **allowed)
-    assert clock.asked == []
+    assert clock.slept == []
     assert error.retry_after_s == asked
     assert f"asks to wait {asked} s" in error.message
 
 
 def test_gives_up_after_three_attempts_and_waits_longer_each_time(server: MessagesServer) -> None:
     server.replies = [error_reply(503, "Maintenance")]
-    clock = Waits()
+    clock = SleptClock()
     error = failure(anthropic_config(server.url), clock)
     assert (error.code, error.retryable) == ("llm_unavailable", True)
     assert "HTTP 503: Maintenance. Try again later" in error.message
-    assert (len(server.requests), clock.asked) == (3, [0.5, 1.0])
+    assert (len(server.requests), clock.slept) == (3, [0.5, 1.0])
 
 
 @pytest.mark.parametrize(

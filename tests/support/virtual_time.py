@@ -36,6 +36,29 @@ class VirtualClock:
         await asyncio.sleep(seconds)
 
 
+class SleptClock:
+    """No time passes but what is slept, which takes none; every wait is written down."""
+
+    def __init__(self) -> None:
+        self.slept: list[float] = []
+
+    def monotonic(self) -> float:
+        return sum(self.slept)
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+
+class SetTime:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 10_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 def run_in_virtual_time(main: Coroutine[Any, Any, Result]) -> Result:
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(main)

@@ -10,23 +10,14 @@ from fcntl import ioctl
 
 import pytest
 from screen import Screen
+from virtual_time import SetTime
 
 from guarantee_email_agent.utils.terminal import Progress
 
 
-class Time:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def time() -> Time:
-    return Time()
+def time() -> SetTime:
+    return SetTime()
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +34,7 @@ def test_counts_on_one_line_and_is_gone_in_the_end() -> None:
     assert screen.getvalue() == "\r\x1b[K3/10 judged\r\x1b[K"
 
 
-def test_does_not_flicker(time: Time) -> None:
+def test_does_not_flicker(time: SetTime) -> None:
     screen = Screen()
     progress = Progress(screen, 1000, "judged", monotonic=time)
     for done in range(1000):
@@ -52,7 +43,7 @@ def test_does_not_flicker(time: Time) -> None:
     assert screen.getvalue().count("judged") == pytest.approx(95, abs=6)
 
 
-def test_tells_rate_rest_and_detail(time: Time) -> None:
+def test_tells_rate_rest_and_detail(time: SetTime) -> None:
     screen = Screen()
     progress = Progress(screen, 100, "run", detail=lambda: "$0.0100", monotonic=time)
     time.now += 10
@@ -60,7 +51,7 @@ def test_tells_rate_rest_and_detail(time: Time) -> None:
     assert screen.getvalue() == "\r\x1b[K20/100 run, 2 failed, 2.0/s, about 40 s left, $0.0100"
 
 
-def test_what_was_done_before_says_nothing_of_the_speed(time: Time) -> None:
+def test_what_was_done_before_says_nothing_of_the_speed(time: SetTime) -> None:
     screen = Screen()
     progress = Progress(screen, 100, "run", monotonic=time)
     progress.skip(80)
@@ -69,7 +60,7 @@ def test_what_was_done_before_says_nothing_of_the_speed(time: Time) -> None:
     assert screen.getvalue() == "\r\x1b[K90/100 run, 30.0/min, about 20 s left"
 
 
-def test_never_counts_back(time: Time) -> None:
+def test_never_counts_back(time: SetTime) -> None:
     screen = Screen()
     progress = Progress(screen, 10, "run", monotonic=time)
     progress.count(passed=False)
@@ -80,7 +71,7 @@ def test_never_counts_back(time: Time) -> None:
 
 @pytest.mark.parametrize("dumb", [False, True])
 def test_without_a_terminal_a_line_comes_every_five_seconds(
-    time: Time, monkeypatch: pytest.MonkeyPatch, dumb: bool
+    time: SetTime, monkeypatch: pytest.MonkeyPatch, dumb: bool
 ) -> None:
     stream: io.StringIO = io.StringIO()
     if dumb:
@@ -94,7 +85,7 @@ def test_without_a_terminal_a_line_comes_every_five_seconds(
     assert stream.getvalue() == "11/40 run, 2.2/s, about 13 s left\n21/40 run, 2.1/s, about 9 s left\n"
 
 
-def test_a_run_that_is_over_soon_is_quiet(time: Time) -> None:
+def test_a_run_that_is_over_soon_is_quiet(time: SetTime) -> None:
     screen = Screen()
     progress = Progress(screen, 40, "run", quiet_s=5, monotonic=time)
     time.now += 4.9
@@ -113,7 +104,7 @@ def test_a_line_that_stays_takes_the_place_of_the_count() -> None:
     assert screen.getvalue() == "\r\x1b[K1/10 run\r\x1b[K✗ one: calls\n"
 
 
-def test_fits_the_terminal_as_wide_as_it_is_now(time: Time) -> None:
+def test_fits_the_terminal_as_wide_as_it_is_now(time: SetTime) -> None:
     ours, theirs = pty.openpty()
     with os.fdopen(theirs, "w", encoding="utf-8") as stream:
         progress = Progress(stream, 1000, "run", detail=lambda: "x" * 300, monotonic=time)
@@ -133,7 +124,7 @@ class Gone(io.StringIO):
 @pytest.mark.parametrize(
     "use", [lambda progress: progress.announce("✗ one"), lambda progress: progress.show(9)], ids=["announce", "show"]
 )
-def test_a_reader_that_has_gone_ends_no_run(time: Time, use: Callable[[Progress], None]) -> None:
+def test_a_reader_that_has_gone_ends_no_run(time: SetTime, use: Callable[[Progress], None]) -> None:
     progress = Progress(Gone(), 10, "run", monotonic=time)
     time.now += 10
     use(progress)

@@ -1,22 +1,10 @@
 import pytest
+from virtual_time import SleptClock
 
 from guarantee_email_agent.utils.errors import IntegrationError
 from guarantee_email_agent.utils.retry import Backoff, call_with_retry
 
 pytestmark = pytest.mark.anyio
-
-
-class RecordingClock:
-    """Time stands still; what would have been slept is written down."""
-
-    def __init__(self) -> None:
-        self.slept: list[float] = []
-
-    def monotonic(self) -> float:
-        return sum(self.slept)
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
 
 
 class Service:
@@ -34,8 +22,8 @@ class Service:
 
 
 @pytest.fixture
-def clock() -> RecordingClock:
-    return RecordingClock()
+def clock() -> SleptClock:
+    return SleptClock()
 
 
 def failure(retryable: bool = True) -> IntegrationError:
@@ -43,7 +31,7 @@ def failure(retryable: bool = True) -> IntegrationError:
 
 
 @pytest.mark.parametrize("slept", [[], [1.0], [1.0, 2.0]])
-async def test_an_answer_comes_after_waits_of_one_and_two_seconds(slept: list[float], clock: RecordingClock) -> None:
+async def test_an_answer_comes_after_waits_of_one_and_two_seconds(slept: list[float], clock: SleptClock) -> None:
     service = Service(*(failure() for _ in slept))
     assert await call_with_retry(service, clock) == "answer"
     assert (service.calls, clock.slept) == (len(slept) + 1, slept)
@@ -59,7 +47,7 @@ async def test_an_answer_comes_after_waits_of_one_and_two_seconds(slept: list[fl
     ids=["three attempts", "not retryable", "no longer retryable"],
 )
 async def test_the_last_error_is_raised_after_all_attempts(
-    errors: list[IntegrationError], slept: list[float], clock: RecordingClock
+    errors: list[IntegrationError], slept: list[float], clock: SleptClock
 ) -> None:
     service = Service(*errors)
     with pytest.raises(IntegrationError) as caught:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from mail_stores import REPLY
 from mcp_sessions import failure
+from virtual_time import SleptClock
 from waiting import PATIENCE_S
 
 from guarantee_email_agent.services.blocking import BlockingService
@@ -49,31 +50,18 @@ class Store(Maildir):
         return False
 
 
-class Clock:
-    """Time passes by sleeping alone."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    async def sleep(self, seconds: float) -> None:
-        self.now += seconds
-
-
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "inbox")
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> SleptClock:
+    return SleptClock()
 
 
 @pytest.fixture
-def make_mailbox(store: Store, clock: Clock) -> Callable[..., LocalMailbox]:
+def make_mailbox(store: Store, clock: SleptClock) -> Callable[..., LocalMailbox]:
     def make(**settings: Any) -> LocalMailbox:
         service = BlockingService("mail", "mailbox.maildir", lambda: store, PATIENCE_S)
         return LocalMailbox(service, clock, copy_wait_s=10.0, **settings)
@@ -87,28 +75,28 @@ def mailbox(make_mailbox: Callable[..., LocalMailbox]) -> LocalMailbox:
 
 
 class TestProof:
-    async def test_that_lags_is_waited_for(self, mailbox: LocalMailbox, store: Store, clock: Clock) -> None:
+    async def test_that_lags_is_waited_for(self, mailbox: LocalMailbox, store: Store, clock: SleptClock) -> None:
         store.proof_lags, store.states = True, ["unknown", "not_sent", "sent"]
         assert await mailbox.find_sent(REPLY.message_id, wait_s=5.0) == "sent"
         assert store.looks == [False] * 3
-        assert 0 < clock.now < 5
+        assert 0 < clock.monotonic() < 5
 
     @pytest.mark.parametrize(("wait_s", "waited_s"), [(5.0, 5.0), (60.0, 10.0)])
     async def test_that_does_not_come_is_looked_for_everywhere_at_the_last_try(
-        self, mailbox: LocalMailbox, store: Store, clock: Clock, wait_s: float, waited_s: float
+        self, mailbox: LocalMailbox, store: Store, clock: SleptClock, wait_s: float, waited_s: float
     ) -> None:
         """Nor is it waited for longer than a copy may take."""
         store.proof_lags = True
         assert await mailbox.find_sent(REPLY.message_id, wait_s) == "not_sent"
-        assert clock.now == pytest.approx(waited_s)
+        assert clock.monotonic() == pytest.approx(waited_s)
         assert store.looks == [False] * (len(store.looks) - 1) + [True]
         assert len(store.looks) > 4
 
     async def test_that_is_there_with_the_reply_is_not_waited_for(
-        self, mailbox: LocalMailbox, store: Store, clock: Clock
+        self, mailbox: LocalMailbox, store: Store, clock: SleptClock
     ) -> None:
         assert await mailbox.find_sent(REPLY.message_id, wait_s=5.0) == "not_sent"
-        assert (store.looks, clock.now) == ([True], 0.0)
+        assert (store.looks, clock.monotonic()) == ([True], 0.0)
 
 
 @pytest.mark.parametrize(("method", "retryable"), [("send", False), ("save_draft", False), ("list_unprocessed", True)])

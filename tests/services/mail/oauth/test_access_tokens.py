@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from oauth_issuer import CLIENT_SECRET, OAuthIssuer
 from small_disks import run_python_on_small_disk
+from virtual_time import SetTime
 
 from guarantee_email_agent.files import private_file
 from guarantee_email_agent.services.call_errors import ToolError
@@ -19,21 +20,13 @@ pytestmark = pytest.mark.usefixtures("token_file")
 NOW = 10_000.0
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = NOW
-
-    def __call__(self) -> float:
-        return self.now
+@pytest.fixture
+def clock() -> SetTime:
+    return SetTime()
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def tokens(client: OAuthClient, clock: Clock) -> AccessTokens:
+def tokens(client: OAuthClient, clock: SetTime) -> AccessTokens:
     return AccessTokens(client, clock)
 
 
@@ -48,7 +41,7 @@ def test_an_access_token_that_is_over_is_replaced_and_kept(
 
 
 def test_the_issuer_is_asked_once_for_as_long_as_the_token_is_good(
-    tokens: AccessTokens, issuer: OAuthIssuer, clock: Clock
+    tokens: AccessTokens, issuer: OAuthIssuer, clock: SetTime
 ) -> None:
     first = tokens.get()
     clock.now += 3200
@@ -59,7 +52,7 @@ def test_the_issuer_is_asked_once_for_as_long_as_the_token_is_good(
 
 
 def test_the_last_minutes_of_a_token_are_used_while_the_issuer_is_down(
-    tokens: AccessTokens, issuer: OAuthIssuer, clock: Clock
+    tokens: AccessTokens, issuer: OAuthIssuer, clock: SetTime
 ) -> None:
     first = tokens.get()
     issuer.answers = [(503, b"")] * 2
@@ -79,7 +72,7 @@ def test_connections_that_begin_at_once_share_one_request(tokens: AccessTokens, 
     assert issuer.counts["refreshed"] == 1
 
 
-def test_two_agents_never_use_one_refresh_token_twice(client: OAuthClient, issuer: OAuthIssuer, clock: Clock) -> None:
+def test_two_agents_never_use_one_refresh_token_twice(client: OAuthClient, issuer: OAuthIssuer, clock: SetTime) -> None:
     issuer.rotates = True
     agents = [AccessTokens(client, clock) for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
@@ -91,7 +84,7 @@ def test_two_agents_never_use_one_refresh_token_twice(client: OAuthClient, issue
 
 
 def test_a_token_that_a_server_refused_is_replaced_unless_it_is_new(
-    tokens: AccessTokens, issuer: OAuthIssuer, clock: Clock
+    tokens: AccessTokens, issuer: OAuthIssuer, clock: SetTime
 ) -> None:
     first = tokens.get()
     assert tokens.get_other(first) is None
@@ -103,7 +96,7 @@ def test_a_token_that_a_server_refused_is_replaced_unless_it_is_new(
 
 
 def test_a_person_who_signs_in_again_is_noticed(
-    tokens: AccessTokens, issuer: OAuthIssuer, token_file: Path, clock: Clock
+    tokens: AccessTokens, issuer: OAuthIssuer, token_file: Path, clock: SetTime
 ) -> None:
     refused = tokens.get()
     assert tokens.get_other(refused) is None
@@ -179,7 +172,7 @@ def _fail(*_: object) -> None:
 
 
 def test_a_client_of_its_own_keeps_its_token_in_memory(
-    client: OAuthClient, issuer: OAuthIssuer, clock: Clock, token_file: Path
+    client: OAuthClient, issuer: OAuthIssuer, clock: SetTime, token_file: Path
 ) -> None:
     token_file.unlink()
     own = AccessTokens(replace(client, flow="client_credentials", secret=CLIENT_SECRET), clock)
