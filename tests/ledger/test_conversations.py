@@ -107,11 +107,6 @@ class TestThreads:
         assert ledger.find_thread(claim, [reply_to(1), *others]) is None
         assert ledger.find_thread(claim, [*others, reply_to(1), *others[:99]]) is not None
 
-    def test_a_mail_does_not_answer_its_own_reply(self, ledger: Ledger) -> None:
-        claim = claim_mail(ledger, 1)
-        ledger.intend_send(claim, reply_to(1))
-        assert ledger.find_thread(claim, [reply_to(1)]) is None
-
     def test_who_lost_the_lease_joins_no_thread(self, ledger: Ledger, ledger_sql: Any) -> None:
         answer(ledger, 1)
         stale = claim_mail(ledger, 2)

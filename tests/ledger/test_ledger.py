@@ -4,19 +4,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ledgers import KEY, LEASE_S, LOCATION, MAIL, REPLY, RETRY_S, WRITES, claimed, reopen
+from ledgers import KEY, LEASE_S, LOCATION, MAIL, REPLY, RETRY_S, WRITES, claim_of_another, claimed, reopen
 
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Claim, Ledger
-from guarantee_email_agent.ledger.mail_state import Busy, Done, Free, MailState, Waiting
+from guarantee_email_agent.ledger.mail_state import Busy, Done, Free, Waiting
 from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.services.ports import Outcome
 
 OTHER_LOCATION = "c3" * 16
-
-
-def claim_of_another(ledger: Ledger, location: str = LOCATION) -> Claim | MailState:
-    return ledger.claim(MAIL, location_key=location, owner="two:2", lease_s=LEASE_S)
 
 
 def ticketed(ledger: Ledger) -> Claim:

@@ -5,15 +5,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from ledgers import KEY, LEASE_S, LOCATION, MAIL, claimed
+from ledgers import KEY, LEASE_S, LOCATION, MAIL, claim_of_another, claimed
 
-from guarantee_email_agent.ledger.ledger import Claim, Ledger
-from guarantee_email_agent.ledger.mail_state import Busy, InboxState, MailState, Waiting
+from guarantee_email_agent.ledger.ledger import Ledger
+from guarantee_email_agent.ledger.mail_state import Busy, InboxState, Waiting
 from guarantee_email_agent.ledger.opening import open_ledger
-
-
-def claim_of_another(ledger: Ledger) -> Claim | MailState:
-    return ledger.claim(MAIL, location_key=LOCATION, owner="two:2", lease_s=LEASE_S)
 
 
 def test_a_clock_that_went_back_frees_nothing_and_prolongs_a_lease_by_its_own_length_at_most(

@@ -2,7 +2,7 @@
 
 from guarantee_email_agent.config.settings import ReplyLimits
 from guarantee_email_agent.ledger.ledger import Claim, Ledger
-from guarantee_email_agent.ledger.mail_state import Done
+from guarantee_email_agent.ledger.mail_state import Done, MailState
 from guarantee_email_agent.services.ports import Admission
 
 KEY = b"k" * 32
@@ -35,6 +35,10 @@ def claimed(ledger: Ledger, owner: str = "one:1", mail: str = MAIL, location: st
     claim = ledger.claim(mail, location_key=location, owner=owner, lease_s=LEASE_S)
     assert isinstance(claim, Claim)
     return claim
+
+
+def claim_of_another(ledger: Ledger, location: str = LOCATION) -> Claim | MailState:
+    return ledger.claim(MAIL, location_key=location, owner="two:2", lease_s=LEASE_S)
 
 
 def mail(number: int) -> str:
