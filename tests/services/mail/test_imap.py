@@ -73,18 +73,13 @@ def test_a_server_that_withholds_every_mail_is_down(
         ids(behind)
 
 
-def test_reading_and_listing_leave_a_mail_unseen(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
-    mail_servers.deliver(mail())
-    mailbox.read_raw(ids(mailbox)[0], 10_000)
-    mailbox.count_by_outcome()
-    assert mail_servers.keywords()[0] <= {"\\Recent"}
-
-
 @pytest.mark.parametrize("outcome", KEYWORDS)
-def test_a_marked_mail_is_not_listed_and_not_seen(
+def test_a_mail_that_is_read_and_marked_is_not_listed_and_not_seen(
     mailbox: ImapMailbox, mail_servers: MailServers, outcome: str
 ) -> None:
     mail_servers.deliver(mail())
+    mailbox.read_raw(ids(mailbox)[0], 10_000)
+    mailbox.count_by_outcome()
     mailbox.mark(ids(mailbox)[0], outcome)
     assert ids(mailbox) == []
     assert mail_servers.keywords()[0] - {"\\Recent"} == {KEYWORDS[outcome]}

@@ -6,7 +6,7 @@ import pytest
 from mail_servers import MailServers
 from mail_stores import Proxied, refused
 
-from guarantee_email_agent.services.mail import imap, imap_session
+from guarantee_email_agent.services.mail import imap
 from guarantee_email_agent.services.mail.imap import ImapMailbox
 
 MAIL = b"From: customer@example.org\r\nSubject: warranty\r\n\r\nSN12345\r\n"
@@ -97,15 +97,6 @@ def test_a_mail_that_came_without_a_connection_is_noticed_also_where_others_left
         mail_servers.deliver(MAIL)
         assert wait(mailbox)
         assert not wait(mailbox, 0.2)
-
-
-def test_a_mail_that_the_trial_of_an_old_connection_tells_of_is_noticed(
-    mailbox: ImapMailbox, mail_servers: MailServers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(imap_session, "_FRESH_S", 0.0)
-    wait(mailbox)
-    mail_servers.deliver(MAIL)
-    assert wait(mailbox)
 
 
 def test_waiting_without_a_server_is_an_error_and_no_busy_loop(proxied: Proxied) -> None:

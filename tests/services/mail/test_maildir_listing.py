@@ -128,11 +128,6 @@ def test_the_longest_name_is_marked_whatever_a_mail_program_adds(maildir: Maildi
     assert maildir.count_by_outcome() == counts(answered=1)
 
 
-def test_letters_are_given_out_in_order(tmp_path: Path) -> None:
-    assert KeywordLetters(tmp_path).allocate(["$One", "$Two"]) == {"$One": "a", "$Two": "b"}
-    assert (tmp_path / "dovecot-keywords").read_text() == "0 $One\n1 $Two\n"
-
-
 def test_letters_of_other_programs_are_kept(tmp_path: Path) -> None:
     (tmp_path / "dovecot-keywords").write_text("0 $Forwarded\n2 Junk\n")
     assert KeywordLetters(tmp_path).allocate(["$One", "Junk", "$Two"]) == {
