@@ -129,7 +129,10 @@ ODD_REPLIES: dict[str, Reply] = {
 
 @pytest.mark.parametrize("name", ODD_REPLIES)
 def test_a_replay_gives_what_the_api_gave_however_odd(book: Book, server: MessagesServer, name: str) -> None:
-    live, replayed = live_and_replayed(book, server, ODD_REPLIES[name])
+    server.replies = [ODD_REPLIES[name]]
+    live, exchange = ask_api(server, book.triage)
+    assert book.recordings().write([[exchange]]) is None
+    (replayed,) = book.play(book.triage)
 
     parts = ("id", "name", "input", "text")
     for said, again in zip(live.content, replayed.content, strict=True):
@@ -137,14 +140,6 @@ def test_a_replay_gives_what_the_api_gave_however_odd(book: Book, server: Messag
         assert [getattr(said, part, None) for part in parts] == [getattr(again, part, None) for part in parts]
     assert outcome_of(replayed) == outcome_of(live)
     assert ("(cyber)" in outcome_of(replayed)) is ("category" in name)
-
-
-def live_and_replayed(book: Book, server: MessagesServer, reply: Reply) -> tuple[Any, Message]:
-    server.replies = [reply]
-    live, exchange = ask_api(server, book.triage)
-    assert book.recordings().write([[exchange]]) is None
-    (replayed,) = book.play(book.triage)
-    return live, replayed
 
 
 def outcome_of(answer: Any) -> str:

@@ -163,17 +163,15 @@ class TestAnswers:
         with pytest.raises(UnreadableAnswerError):
             is_empty(DEVICE, {"records": []})
 
-    def test_items_of_a_list_are_read_one_by_one(self) -> None:
-        one = mapping(result={"tickets": AnswerSource(".", each={"ticket_id": "id", "idempotency_key": "text"})})
-        content = [{"id": 7, "text": "line\nmail-1"}, {"id": "x", "text": None}]
-        tickets = read_answer(one, TICKETING_TOOLS["find_ticket"], content, {})["tickets"]
-        assert [ticket["ticket_id"] for ticket in tickets] == ["7", "x"]
-
-    def test_ticket_without_a_text_is_passed_over_but_not_all_of_them(self) -> None:
+    def test_items_are_read_one_by_one_and_one_without_a_text_is_passed_over_but_not_all_of_them(self) -> None:
         one = mapping(result={"tickets": AnswerSource(".", each={"ticket_id": "id", "idempotency_key": "text"})})
         find = TICKETING_TOOLS["find_ticket"]
-        tickets = read_answer(one, find, [{"id": 1}, {"id": 2, "text": "mail-1"}], {})["tickets"]
-        assert [ticket["idempotency_key"] for ticket in tickets] == ["", "mail-1"]
+        content = [{"id": 7, "text": "line\nmail-1"}, {"id": 1}, {"id": "x", "text": None}]
+        assert read_answer(one, find, content, {})["tickets"] == [
+            {"ticket_id": "7", "idempotency_key": "line\nmail-1"},
+            {"ticket_id": "1", "idempotency_key": ""},
+            {"ticket_id": "x", "idempotency_key": ""},
+        ]
         with pytest.raises(UnreadableAnswerError, match="has no item with text"):
             read_answer(one, find, [{"id": 1, "body": "mail-1"}], {})
 
