@@ -55,8 +55,9 @@ def test_searching_one_file(box: Box) -> None:
 
 def test_a_pattern_that_never_ends_holds_nobody_up(box: Box) -> None:
     box.write("/tmp/evil", "a" * 40 + "!")
-    with pytest.raises(TaskError, match=r"no answer within 0\.5 s"):
+    with pytest.raises(TaskError, match=r"gave no answer within 0\.5 s") as late:
         box.post("/v1/file/search", timeout_s=0.5, file="/tmp/evil", regex="(a+)+$")
+    assert late.value.code == "sandbox_timeout"
     assert box.read("/tmp/evil").endswith("!")
 
 
@@ -90,6 +91,13 @@ def test_what_is_not_there_is_not_found(box: Box) -> None:
         box.read("/home/gem/nothing")
     body = {"success": False, "message": "/home/gem/nothing: File does not exist", "data": None}
     assert missing.value.body == body
+    for ask in (
+        lambda: box.post("/v1/file/read", file="/home/gem/nothing"),
+        lambda: box.ours.download("/v1/file/download", {"path": "/home/gem/nothing"}, timeout_s=10),
+    ):
+        with pytest.raises(TaskError, match=r"^/home/gem/nothing: File does not exist$") as told:
+            ask()
+        assert (told.value.code, told.value.details["status"]) == ("sandbox_refused", 404)
 
 
 @pytest.mark.parametrize(

@@ -89,8 +89,9 @@ def test_it_is_open_within_the_block_and_gone_after(tmp_path: Path) -> None:
         client = SandboxClient(sandbox.base_url)
         read = client.call("POST", "/v1/file/read", {"file": "assets/input.txt"}, timeout_s=10)
         assert read["content"] == "given"
-    with pytest.raises(TaskError, match="cannot be reached"):
+    with pytest.raises(TaskError, match=r"the sandbox at http://localhost:\d+ cannot be reached: ") as gone:
         client.call("GET", "/v1/sandbox", timeout_s=10)
+    assert gone.value.code == "sandbox_unreachable"
 
 
 @pytest.mark.parametrize("kind", ["embedded", "none"])
