@@ -10,8 +10,11 @@ from tcp_proxy import TcpProxy
 
 from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.imap import ImapMailbox
+from guarantee_email_agent.services.mail.imap_session import connect
+from guarantee_email_agent.services.mail.mail_server import MailServer
 from guarantee_email_agent.services.mail.mail_store import INBOX_STATES, MailStore
 from guarantee_email_agent.services.mail.maildir import Maildir
+from guarantee_email_agent.services.mail.smtp import try_login
 from guarantee_email_agent.services.ports import Reply
 
 Opener = Callable[..., ImapMailbox]
@@ -21,6 +24,20 @@ REPLY = Reply("customer@example.org", "Re: warranty", "It is valid.\n", "<reply-
 
 def open_maildir(directory: Path) -> Maildir:
     return Maildir(directory, "support@example.com", create=True)
+
+
+def log_in(server: MailServer) -> None:
+    """Connect as well, whichever kind it is."""
+    if server.kind == "IMAP":
+        connect(server).logout()
+    else:
+        try_login(server)
+
+
+def login_refusal(server: MailServer) -> ToolError:
+    with pytest.raises(ToolError) as caught:
+        log_in(server)
+    return caught.value
 
 
 def ids(mailbox: MailStore, limit: int = 100) -> list[str]:

@@ -4,27 +4,11 @@ from pathlib import Path
 import pytest
 from certificates import make_certificate, server_context
 from mail_servers import MailServers
+from mail_stores import log_in, login_refusal
 from scripted_server import ScriptedServer
 
-from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail import imap_session, smtp
-from guarantee_email_agent.services.mail.imap_session import connect
 from guarantee_email_agent.services.mail.mail_server import MailServer, format_response
-from guarantee_email_agent.services.mail.smtp import try_login
-
-
-def reach(server: MailServer) -> None:
-    """Connect and log in, whichever kind it is."""
-    if server.kind == "IMAP":
-        connect(server).logout()
-    else:
-        try_login(server)
-
-
-def refusal(server: MailServer) -> ToolError:
-    with pytest.raises(ToolError) as caught:
-        reach(server)
-    return caught.value
 
 
 @pytest.fixture(params=["IMAP", "SMTP"])
@@ -51,11 +35,11 @@ def encrypted(request: pytest.FixtureRequest, secure: MailServer, mail_servers: 
 
 
 def test_a_server_is_reached_over_tls(encrypted: MailServer) -> None:
-    reach(encrypted)
+    log_in(encrypted)
 
 
 def test_a_certificate_of_an_unknown_authority_is_refused(encrypted: MailServer) -> None:
-    error = refusal(dataclasses.replace(encrypted, ca_file=None))
+    error = login_refusal(dataclasses.replace(encrypted, ca_file=None))
     assert (error.code, error.retryable) == ("mail_tls", False)
     assert "the certificate of the" in error.message
     assert error.message.endswith("Have it renewed, or name its CA with mailbox.imap.ca_file")
@@ -73,27 +57,27 @@ def test_a_certificate_expired_or_for_another_host_is_refused(
 ) -> None:
     make_certificate(tmp_path, host, **flaw)
     with ScriptedServer(b"", lambda _: None, server_context(tmp_path)) as server:
-        error = refusal(dataclasses.replace(secure, port=server.port, ca_file=tmp_path / "ca.pem"))
+        error = login_refusal(dataclasses.replace(secure, port=server.port, ca_file=tmp_path / "ca.pem"))
     assert error.code == "mail_tls"
     assert told in error.message
 
 
 def test_a_port_without_tls_is_reported(secure: MailServer, mail_servers: MailServers) -> None:
     port = mail_servers.imap_port if secure.kind == "IMAP" else mail_servers.smtp_port
-    error = refusal(dataclasses.replace(secure, port=port))
+    error = login_refusal(dataclasses.replace(secure, port=port))
     assert error.code == "mail_tls"
     assert error.message.endswith(f"Change the port or mailbox.{secure.kind.lower()}.security")
 
 
 def test_a_wrong_password_is_reported(secure: MailServer) -> None:
-    error = refusal(dataclasses.replace(secure, password="not it"))
+    error = login_refusal(dataclasses.replace(secure, password="not it"))
     assert (error.code, error.retryable) == ("mail_auth", False)
     assert f"Check the user and {secure.kind}_PASSWORD" in error.message
     assert "not it" not in error.message
 
 
 def test_a_password_may_have_any_letters(secure: MailServer) -> None:
-    error = refusal(dataclasses.replace(secure, password="påssword"))
+    error = login_refusal(dataclasses.replace(secure, password="påssword"))
     assert error.code == "mail_auth"
 
 
@@ -105,7 +89,7 @@ def test_a_password_may_have_any_letters(secure: MailServer) -> None:
     ],
 )
 def test_a_host_or_port_where_nothing_is_is_reported(absent: MailServer, host: str, told: str) -> None:
-    error = refusal(dataclasses.replace(absent, host=host))
+    error = login_refusal(dataclasses.replace(absent, host=host))
     assert (error.code, error.retryable) == ("mail_unavailable", True)
     assert error.message.startswith(told.format(absent.kind))
 
@@ -114,13 +98,13 @@ def test_a_server_that_says_nothing_is_given_up(absent: MailServer, monkeypatch:
     for module, limit in ((imap_session, "CONNECT_S"), (imap_session, "STEP_S"), (smtp, "CONNECT_S")):
         monkeypatch.setattr(module, limit, 0.2)
     with ScriptedServer(b"", lambda _: b"") as server:
-        error = refusal(dataclasses.replace(absent, port=server.port))
+        error = login_refusal(dataclasses.replace(absent, port=server.port))
     assert (error.code, error.retryable) == ("mail_timeout", True)
 
 
 def test_a_server_that_hangs_up_is_reported(absent: MailServer) -> None:
     with ScriptedServer(None, lambda _: None) as server:
-        error = refusal(dataclasses.replace(absent, port=server.port))
+        error = login_refusal(dataclasses.replace(absent, port=server.port))
     assert (error.code, error.retryable) == ("mail_unavailable", True)
 
 
@@ -133,7 +117,7 @@ def test_a_server_without_starttls_is_reported(absent: MailServer) -> None:
         return b"* CAPABILITY IMAP4rev1\r\n" + line.split()[0] + b" OK done\r\n"
 
     with ScriptedServer(greetings[absent.kind], answer) as server:
-        error = refusal(dataclasses.replace(absent, port=server.port, security="starttls"))
+        error = login_refusal(dataclasses.replace(absent, port=server.port, security="starttls"))
     assert error.code == "mail_tls"
     assert "offers no STARTTLS" in error.message
 

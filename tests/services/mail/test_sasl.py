@@ -7,15 +7,14 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from mail_servers import MailServers
+from mail_stores import log_in, login_refusal
 from oauth_issuer import OAuthIssuer
 from scripted_server import ScriptedServer
 from tcp_proxy import TcpProxy
 
-from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail import mail_server
-from guarantee_email_agent.services.mail.imap_session import ImapSession, connect
+from guarantee_email_agent.services.mail.imap_session import ImapSession
 from guarantee_email_agent.services.mail.mail_server import MailServer
-from guarantee_email_agent.services.mail.smtp import try_login
 
 REASON = base64.b64encode(json.dumps({"status": "401", "schemes": "bearer"}).encode())
 
@@ -50,19 +49,6 @@ def server(request: pytest.FixtureRequest, mail_servers: MailServers) -> MailSer
     return MailServer(request.param, servers.host, port, "tls", servers.user, None, servers.ca_file)
 
 
-def log_in(server: MailServer) -> None:
-    if server.kind == "IMAP":
-        connect(server).logout()
-    else:
-        try_login(server)
-
-
-def refusal(server: MailServer) -> ToolError:
-    with pytest.raises(ToolError) as caught:
-        log_in(server)
-    return caught.value
-
-
 @pytest.mark.parametrize("length", [40, 2500], ids=["short", "as long as Microsoft's"])
 def test_a_token_is_taken(server: MailServer, issuer: OAuthIssuer, length: int) -> None:
     issuer.token_length = length
@@ -78,7 +64,7 @@ def test_a_refused_token_is_replaced_once(server: MailServer, issuer: OAuthIssue
 
 def test_a_token_that_is_refused_for_good_is_told_without_the_token(server: MailServer, issuer: OAuthIssuer) -> None:
     tokens = Tokens("first-token", "second-token")
-    error = refusal(dataclasses.replace(server, tokens=tokens))
+    error = login_refusal(dataclasses.replace(server, tokens=tokens))
     assert (error.code, error.retryable) == ("mail_auth", False)
     assert "refused the access token of support@example.com" in error.message
     assert "(status 401)" in error.message
@@ -134,7 +120,7 @@ def scripted() -> Iterator[Callable[..., MailServer]]:
 @pytest.mark.parametrize("mechanisms", [b"AUTH=PLAIN AUTH=LOGIN", b""])
 def test_a_server_without_such_a_login_is_told(scripted: Callable[..., MailServer], mechanisms: bytes) -> None:
     server = scripted([], mechanisms)
-    error = refusal(server)
+    error = login_refusal(server)
     assert error.code == "mail_auth"
     assert "access tokens need XOAUTH2" in error.message
     assert "IMAP_PASSWORD" in error.message
@@ -155,7 +141,7 @@ def test_a_server_without_such_a_login_is_told(scripted: Callable[..., MailServe
 def test_what_a_server_may_say_to_a_token(
     scripted: Callable[..., MailServer], answers: list[bytes], code: str, told: str
 ) -> None:
-    error = refusal(scripted(answers))
+    error = login_refusal(scripted(answers))
     assert error.code == code
     assert told in error.message
 
