@@ -1,4 +1,5 @@
 import os
+import resource
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -6,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_disks import limited
 
 from guarantee_email_agent.files.report_files import (
     as_json,
@@ -33,19 +35,9 @@ class TestOneFile:
     def test_a_disk_that_is_full_leaves_the_former_report_and_no_half_of_the_new_one(self, tmp_path: Path) -> None:
         report = tmp_path / "report.json"
         report.write_bytes(b"former")
-        program = (
-            "import resource, signal, sys\n"
-            "from guarantee_email_agent.files.report_files import write_report\n"
-            "from guarantee_email_agent.utils.errors import ConfigurationError\n"
-            "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-            "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
-            "try:\n"
-            f"    write_report(sys.argv[1], b'x' * 1_000_000, {CODE!r})\n"
-            "except ConfigurationError as error:\n"
-            "    print(error.code)\n"
-        )
-        done = subprocess.run([sys.executable, "-c", program, report], capture_output=True, text=True, check=True)
-        assert done.stdout.strip() == CODE
+        with limited(resource.RLIMIT_FSIZE, 100_000), pytest.raises(ConfigurationError) as caught:
+            write_report(report, b"x" * 1_000_000, CODE)
+        assert caught.value.code == CODE
         assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == {"report.json": b"former"}
 
     def test_a_pipe_that_is_read_gets_all_of_it(self) -> None:

@@ -63,11 +63,6 @@ def problems(data: object, cls: type = Owner) -> list[Problem]:
     return result
 
 
-def only(**changes: object) -> tuple[str, str, str]:
-    [problem] = problems({**GOOD, **changes})
-    return dotted_path(problem.path), problem.kind, problem.message
-
-
 class TestBuild:
     def test_every_type(self) -> None:
         built = build(

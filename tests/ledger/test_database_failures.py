@@ -1,4 +1,3 @@
-import os
 import sqlite3
 import threading
 import traceback
@@ -11,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 from ledgers import KEY, LOCATION, MAIL, REPLY, claimed
+from processes import as_nobody
 
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
@@ -93,13 +93,8 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
 def test_a_file_that_this_user_may_not_write(tmp_path: Path) -> None:
     (tmp_path / "ledger.db").touch()
     (tmp_path / "ledger.db").chmod(0o400)
-    user = os.geteuid()
-    if user == 0:  # whom no file refuses
-        os.seteuid(65534)
-    try:
+    with as_nobody():  # root, no file refuses
         error = misconfigured(str(tmp_path / "ledger.db"))
-    finally:
-        os.seteuid(user)
     assert error.code == "ledger_cannot_open"
     assert "Permission denied" in error.message
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import copy
-from collections.abc import Callable, Iterator
+import resource
+from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from messages_server import answer as reply_with
 from model_requests import choice, triage
 from scripted_model import ScriptedModel
 from shipped_instructions import shipped_interpreter
+from small_disks import limited
 
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.instructions.instruction import Instructions
@@ -203,22 +205,12 @@ def test_what_no_file_can_hold_is_told_and_changes_nothing(book: Book) -> None:
     assert input_of(book.play(book.triage)[0])["topic"] == "warranty"
 
 
-@pytest.fixture
-def full_disk() -> Iterator[Callable[[int], None]]:
-    """Lets no file become larger than so many bytes, which is what a full disk does to the second of two."""
-    resource = pytest.importorskip("resource")
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-def test_a_disk_that_fills_up_leaves_the_old_recording_as_a_whole(book: Book, full_disk: Callable[[int], None]) -> None:
+def test_a_disk_that_fills_up_leaves_the_old_recording_as_a_whole(book: Book) -> None:
     book.record([book.triage, book.choice])
     before = {path.name: path.read_bytes() for path in book.folder.iterdir()}
     smaller, larger = (changed(book.triage, "system", [{"type": "text", "text": "x" * size}]) for size in (1, 50_000))
 
-    full_disk(40_000)
-    with pytest.raises(LLMError, match="cannot be written"):
+    with limited(resource.RLIMIT_FSIZE, 40_000), pytest.raises(LLMError, match="cannot be written"):
         book.record([book.triage, smaller, larger], model=ScriptedModel(*[SAID] * 3))
 
     assert {path.name: path.read_bytes() for path in book.folder.iterdir()} == before

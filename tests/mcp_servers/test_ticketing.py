@@ -5,20 +5,12 @@ from pathlib import Path
 import pytest
 from mcp import Client
 from mcp_calls import CallError, call, in_memory
+from mcp_sessions import TICKET
 
 from guarantee_email_agent.mcp_servers.ticketing import TicketingTools
 from guarantee_email_agent.services.ticket_store import TicketStore
 
 pytestmark = pytest.mark.anyio
-
-TICKET = {
-    "serial_number": "SN-100",
-    "warranty_status": "valid",
-    "customer_email": "customer@example.com",
-    "priority": "normal",
-    "category": "warranty_claim",
-    "idempotency_key": "mail-1",
-}
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from processes import as_nobody
 from running_sandbox import SMALL, MakeBox
 
 from guarantee_email_agent.sandbox import SandboxLimits, SandboxSettings
@@ -130,12 +131,5 @@ def test_a_name_that_is_no_text_is_refused(assets: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 def test_a_folder_that_cannot_be_read_is_no_empty_one(assets: Path) -> None:
     (assets / "closed").mkdir(mode=0o700)
-    for folder in (assets, *assets.parents):
-        if folder.stat().st_uid == 0 and folder.is_relative_to("/tmp") and folder != Path("/tmp"):
-            folder.chmod(0o755)
-    os.seteuid(65_534)
-    try:
-        with pytest.raises(TaskError, match=r"closed: cannot be read \(Permission denied\)"):
-            _uploads(assets)
-    finally:
-        os.seteuid(0)
+    with as_nobody(assets), pytest.raises(TaskError, match=r"closed: cannot be read \(Permission denied\)"):
+        _uploads(assets)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from processes import as_nobody
 from running_sandbox import MIB, SMALL, processes_with
 from waiting import wait_until
 
@@ -102,12 +103,5 @@ def test_without_a_memory_controller_it_says_so(delegated: Path, tmp_path: Path)
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 def test_one_that_was_not_delegated_is_left_alone(delegated: Path, tmp_path: Path) -> None:
-    for folder in (delegated, *delegated.parents):
-        if folder.stat().st_uid == 0 and folder.is_relative_to("/tmp") and folder != Path("/tmp"):
-            folder.chmod(0o755)
-    os.seteuid(65_534)
-    try:
-        with pytest.raises(CgroupUnavailableError, match="our cgroup is not delegated to us"):
-            create_cgroup(SMALL, (tmp_path, delegated))
-    finally:
-        os.seteuid(0)
+    with as_nobody(delegated), pytest.raises(CgroupUnavailableError, match="our cgroup is not delegated to us"):
+        create_cgroup(SMALL, (tmp_path, delegated))

@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from processes import NOBODY, as_nobody
 from running_sandbox import Box, MakeBox
 
 from guarantee_email_agent.isolation.processes import FIRST_SANDBOX_USER
@@ -34,7 +35,6 @@ def test_it_is_reached_under_its_own_names_and_by_no_page_of_another_origin(
     assert (answer.status_code, answer.json()["success"]) == (status, status == 200)
 
 
-NOBODY = 65534
 OTHER_USER = """
 import os, socket, sys
 port, way, user, command = int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4].encode()
@@ -83,15 +83,10 @@ def test_it_answers_us_and_our_judges_and_nobody_else(
 @pytest.mark.parametrize(("user", "status"), [(0, b"403"), (NOBODY, b"200")], ids=["root", "ourselves"])
 def test_without_root_it_answers_not_even_root(box: Box, user: int, status: bytes) -> None:
     """Strangers may come through a program of root's, such as a proxy."""
-    with socket.socket() as roots:
-        os.seteuid(NOBODY)
-        try:
-            with socket.socket() if user else roots as connection:
-                connection.connect(("127.0.0.1", box.sandbox.docker_port))
-                connection.sendall(b"GET /v1/sandbox HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                assert connection.recv(100).split()[1] == status
-        finally:
-            os.seteuid(0)
+    with socket.socket() as roots, as_nobody(), socket.socket() if user else roots as connection:
+        connection.connect(("127.0.0.1", box.sandbox.docker_port))
+        connection.sendall(b"GET /v1/sandbox HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert connection.recv(100).split()[1] == status
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")

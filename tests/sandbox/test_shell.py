@@ -122,9 +122,6 @@ def test_shortening_says_how_much_is_left_out() -> None:
     assert shorten("abcd", 4) == "abcd"
 
 
-needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="this machine has no Node.js")
-
-
 def test_python_runs(box: Box) -> None:
     result = box.python("import sys\nprint(6 * 7)\nprint('no', file=sys.stderr)")
     assert (result.status, result.stdout, result.stderr, result.exit_code) == ("ok", "42", "no", 0)
@@ -137,7 +134,7 @@ def test_an_error_comes_with_its_trace(box: Box) -> None:
     assert result.traceback[-1] == "ZeroDivisionError: division by zero"
 
 
-@needs_node
+@pytest.mark.skipif(shutil.which("node") is None, reason="this machine has no Node.js")
 def test_javascript_runs(box: Box) -> None:
     result = box.real.code.execute_code(language="javascript", code="console.log([1, 2].map(n => n * 2))").data
     assert result.stdout == "[ 2, 4 ]"

@@ -1,6 +1,7 @@
 """What the tickets' database keeps, and what happens where it cannot."""
 
 import json
+import resource
 import sqlite3
 import stat
 import subprocess
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 from mcp_sessions import TICKET
+from small_disks import limited
 from waiting import PATIENCE_S
 
 from guarantee_email_agent.services import ticket_store
@@ -186,24 +188,23 @@ class TestTrouble:
         assert caught.value.retryable
 
     def test_where_no_more_may_be_written_a_ticket_is_refused_and_none_is_lost(self, file: Path) -> None:
-        program = (
-            "import resource, sys; from pathlib import Path\n"
-            "from guarantee_email_agent.services.ticket_store import *\n"
-            "from guarantee_email_agent.services.call_errors import ToolError\n"
-            "store = TicketStore(Path(sys.argv[1]))\n"
-            "resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))\n"
-            "try:\n"
-            "    for n in range(10_000):\n"
-            "        store.create(dict.fromkeys(FIELDS, 'x' * 500) | {'idempotency_key': str(n)}, 'now')\n"
-            "except ToolError as error:\n"
-            "    print(n, error.code)\n"
-        )
-        done = subprocess.run([sys.executable, "-c", program, str(file)], stdout=subprocess.PIPE, text=True, check=True)
-        answered, code = done.stdout.split()
-        assert code in ("ticketing_unavailable", "ticketing_disk_full")
+        answered: list[str] = []
+
+        def fill(store: TicketStore) -> None:
+            for key in map(str, range(10_000)):
+                store.create(dict.fromkeys(FIELDS, "x" * 500) | {"idempotency_key": key}, NOW)
+                answered.append(key)
+
+        with (
+            closing(TicketStore(file)) as store,
+            limited(resource.RLIMIT_FSIZE, 1_000_000),
+            pytest.raises(ToolError) as caught,
+        ):
+            fill(store)
+        assert caught.value.code in ("ticketing_unavailable", "ticketing_disk_full")
         with closing(TicketStore(file)) as store:
-            assert int(answered) > 10
-            assert all(store.find(str(number)) for number in range(int(answered)))
+            assert len(answered) > 10
+            assert all(map(store.find, answered))
 
     def test_a_full_disk_is_an_outage_that_no_retry_heals(self, store: TicketStore) -> None:
         store._connection.execute("PRAGMA max_page_count = 6")  # what SQLite does then is what it does on a full disk

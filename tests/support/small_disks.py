@@ -2,10 +2,12 @@
 
 import functools
 import os
+import resource
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,17 @@ def run_python_on_small_disk(folder: Path, size: str, program: str) -> str:
     done = run_on_small_disk(folder, size, [sys.executable, "-c", program])
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+@contextmanager
+def limited(kind: int, most: int) -> Iterator[None]:
+    """This process for a while: RLIMIT_FSIZE in bytes lets no file become larger, as a disk that is full does."""
+    soft, hard = resource.getrlimit(kind)
+    resource.setrlimit(kind, (most, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(kind, (soft, hard))
 
 
 def in_shell(*lines: str | Sequence[str | Path]) -> list[str | Path]:

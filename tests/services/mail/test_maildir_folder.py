@@ -3,9 +3,8 @@ import os
 import resource
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,12 +12,12 @@ from typing import Any
 
 import pytest
 from mail_stores import REPLY, open_maildir, refused
+from processes import as_nobody
+from small_disks import limited
 
 from guarantee_email_agent.services.mail import maildir_folder
 from guarantee_email_agent.services.mail.maildir import Maildir
 from guarantee_email_agent.services.mail.maildir_folder import KEPT_MONTHS, MaildirFolder, MaildirProofs, split_name
-
-NOBODY = 65_534
 
 
 @pytest.fixture
@@ -26,17 +25,6 @@ def folder(tmp_path: Path) -> MaildirFolder:
     folder = MaildirFolder(tmp_path / ".Drafts", "DS", MaildirProofs(tmp_path))
     folder.make()
     return folder
-
-
-@contextmanager
-def without_root() -> Iterator[None]:
-    """As a user who may not write what is not theirs."""
-    was = os.geteuid()
-    os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(was)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +100,7 @@ def test_what_a_folder_lacks_is_made_anew(maildir: Maildir, tmp_path: Path, part
 def test_a_maildir_that_cannot_be_written_is_told_before_a_mail_is_marked(part: str) -> None:
     with tempfile.TemporaryDirectory(prefix="inbox-", dir="/tmp") as root:
         os.chmod(root, 0o777)
-        with without_root():
+        with as_nobody():
             maildir = Maildir(Path(root) / "mailbox", "support@example.com", create=True)
             maildir.test_connection()
             (Path(root) / "mailbox" / part).chmod(0o555)
@@ -230,28 +218,19 @@ def test_of_replies_with_one_id_at_once_one_is_sent_while_another_program_takes_
         assert taking.result() == 1
 
 
-@pytest.fixture
-def full_disk() -> Iterator[Callable[[], None]]:
-    """No file can have more than 50 bytes from the call on."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (50, hard))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
 def fail(*_: object) -> None:
     raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
 def test_a_full_disk_at_the_second_try_leaves_the_reply_not_sent(
-    maildir: Maildir, directory: Path, monkeypatch: pytest.MonkeyPatch, full_disk: Callable[[], None]
+    maildir: Maildir, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     maildir.test_connection()
     with monkeypatch.context() as patch:
         patch.setattr(maildir_folder, "rename_without_replacing", fail)
         with refused("mail_unavailable"):
             maildir.send(REPLY)
-    full_disk()
-    with refused("mail_disk_full"):
+    with limited(resource.RLIMIT_FSIZE, 50), refused("mail_disk_full"):
         maildir.send(REPLY)
     assert maildir.find_sent(REPLY.message_id) == "not_sent"
     (waiting,) = (directory / "guarantee-email-agent/outgoing").iterdir()

@@ -17,7 +17,7 @@ from pathlib import Path
 START = sys.argv[1] if len(sys.argv) > 1 else "well"
 FILE = Path(sys.argv[2]) if len(sys.argv) > 2 else None
 TOOLS = (
-    "echo", "prose", "sleep", "die", "fail", "declare", "break_promise", "big", "endless", "rubbish", "say",
+    "echo", "prose", "sleep", "die", "break_promise", "big", "endless", "rubbish", "say",
     "environment", "process", "effect", "spawn", "refuse",
     "odd_pattern", "odd_reference",
 )  # fmt: skip
@@ -27,8 +27,8 @@ def write(message: object) -> None:
     print(json.dumps(message), flush=True)
 
 
-def structured(content: object, failed: bool = False) -> dict[str, object]:
-    return {"content": [], "structuredContent": content, "isError": failed}
+def structured(content: object) -> dict[str, object]:
+    return {"content": [], "structuredContent": content, "isError": False}
 
 
 def prose(text: str, failed: bool = False) -> dict[str, object]:
@@ -47,10 +47,6 @@ def answer(tool: str, given: dict) -> dict[str, object]:
         case "die":
             print(given.get("words", ""), file=sys.stderr, flush=True)
             os._exit(given.get("code", 7))
-        case "fail":
-            return prose(given["words"], failed=True)
-        case "declare":
-            return structured({"error": given}, failed=True)
         case "break_promise":
             return structured({"promised": "no number"})
         case "big":

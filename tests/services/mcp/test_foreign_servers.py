@@ -19,7 +19,6 @@ from guarantee_email_agent.utils.errors import MCPConnectionError
 
 MODULES = Path(os.environ.get("NODE_MODULES", Path(__file__).parents[3] / "node_modules"))
 NODE = shutil.which("node") or ""
-"""Of the servers: nothing of this machine, least of all a proxy."""
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

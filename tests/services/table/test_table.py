@@ -2,12 +2,12 @@
 
 import os
 import resource
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 
 import pytest
+from small_disks import limited
 
 from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.table.local_look_ups import WARRANTIES, WarrantyRecord
@@ -129,16 +129,6 @@ class TestProblems:
             opened(file)
 
 
-@contextmanager
-def no_file_can_be_opened() -> Iterator[None]:
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-
-
 class TestChange:
     def write(self, file: Path, content: str, seconds: float) -> None:
         file.write_text(content)
@@ -194,7 +184,10 @@ class TestChange:
         self, file: Path, warranties: CsvTable[WarrantyRecord]
     ) -> None:
         self.write(file, f"{HEAD}SN-2,2030-01-31,,\n", LATER - 50)
-        with no_file_can_be_opened(), pytest.raises(ToolError, match=r"cannot be read \(Too many open files\)"):
+        with (
+            limited(resource.RLIMIT_NOFILE, 0),
+            pytest.raises(ToolError, match=r"cannot be read \(Too many open files\)"),
+        ):
             warranties.find("SN-1")
         assert warranties.find("SN-2")
 
