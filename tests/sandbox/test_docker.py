@@ -200,27 +200,22 @@ def test_a_dockerfile_is_built_without_the_judge(engine: Docker, make_task: Make
     assert not Path(build["arguments"][-1]).exists()
 
 
-def test_a_compose_file_gets_its_names_and_its_port(engine: Docker, composed: Task) -> None:
-    port = _port(composed)
+def test_a_compose_file_runs_as_it_was_checked_with_its_names_and_port_and_without_our_keys(
+    engine: Docker, composed: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
+    port = _port(composed, limits=SandboxLimits(memory_bytes=1 << 30, processes=99))
     version, up, down = (call for call in engine.calls if call["arguments"][0] == "compose")
     assert version["arguments"] == ["compose", "version"]
     assert up["arguments"][:3] == down["arguments"][:3]
     assert up["arguments"][1] == "--project-name"
     assert up["port"] == down["port"] == str(port)
     assert up["files"] == down["files"] == ["docker-compose.yaml"]
-    assert not engine.is_serving
-
-
-def test_a_compose_file_runs_as_it_was_checked_and_without_our_keys(
-    engine: Docker, composed: Task, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
-    _port(composed, limits=SandboxLimits(memory_bytes=1 << 30, processes=99))
-    up = next(call for call in engine.calls if "up" in call["arguments"])
     service = json.loads(up["compose"])["services"]["client"]
     assert service["ports"] == ["127.0.0.1:${HOST_PORT}:8080"]
     assert (service["mem_limit"], service["pids_limit"]) == (3 << 30, 99 + 1024)
     assert up["key"] is None
+    assert not engine.is_serving
 
 
 def test_a_compose_file_that_leads_to_the_host_is_never_given_to_docker(engine: Docker, make_task: MakeTask) -> None:

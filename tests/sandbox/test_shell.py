@@ -150,13 +150,10 @@ def test_it_runs_where_it_is_told_and_leaves_nothing(box: Box) -> None:
     assert box.output("ls -A /tmp | grep code") == ""
 
 
-def test_a_language_that_is_not_offered_is_said(box: Box) -> None:
+def test_what_is_not_offered_is_said(box: Box) -> None:
     with refused(422):
         box.real.code.execute_code(language="cobol", code="1")
-
-
-def test_nothing_is_kept_from_one_program_to_the_next(box: Box) -> None:
-    with refused(501):
+    with refused(501):  # nothing is kept from one program to the next
         box.real.code.execute_code(language="python", code="number = 41", stateful=True)
 
 
