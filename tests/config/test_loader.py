@@ -47,15 +47,12 @@ class TestWhichFile:
         config = load(cwd, "llm: {max_tokens: 5}")
         assert (config.llm.max_tokens, config.source) == (5, cwd / "config.yaml")
 
-    def test_config_path_wins_over_the_working_directory(self, cwd: Path) -> None:
+    def test_config_path_wins_over_the_working_directory_and_explicit_path_over_both(self, cwd: Path) -> None:
         (cwd / "other.yaml").write_text("llm: {max_tokens: 6}")
+        (cwd / "given.yaml").write_text("llm: {max_tokens: 7}")
         config = load(cwd, "llm: {max_tokens: 5}", {"CONFIG_PATH": "other.yaml"})
         assert config.llm.max_tokens == 6
-
-    def test_explicit_path_wins_over_config_path(self, cwd: Path) -> None:
-        (cwd / "given.yaml").write_text("llm: {max_tokens: 7}")
-        config = load_config(Path("given.yaml"), {"CONFIG_PATH": "none.yaml"}, cwd)
-        assert config.llm.max_tokens == 7
+        assert load_config(Path("given.yaml"), {"CONFIG_PATH": "none.yaml"}, cwd).llm.max_tokens == 7
 
     def test_named_file_that_is_missing(self, cwd: Path) -> None:
         error = refusal(cwd, environ={"CONFIG_PATH": "none.yaml"})

@@ -56,13 +56,9 @@ def test_anything_else_is_one_line(tmp_path: Path, settings: str, problem: str) 
 HOME_STATE = Path.home() / ".local" / "state" / "guarantee-email-agent" / "runs.db"
 
 
-def test_beside_the_configuration_file(tmp_path: Path) -> None:
+def test_beside_the_configuration_file_or_where_it_says(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("eval: {pass_threshold: 99}\n")
-    config = load_config(cwd=tmp_path, environ={})
-    assert config.run_store_file == tmp_path / "runs.db"
-
-
-def test_where_the_configuration_says(tmp_path: Path) -> None:
+    assert load_config(cwd=tmp_path, environ={}).run_store_file == tmp_path / "runs.db"
     (tmp_path / "config.yaml").write_text("store: {file: data/evals.db, keep_runs: null}\n")
     config = load_config(cwd=tmp_path, environ={})
     assert config.run_store_file == tmp_path / "data" / "evals.db"

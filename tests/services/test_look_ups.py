@@ -23,12 +23,9 @@ ORDERS = LookUpSettings(
 )
 
 
-def test_the_built_in_one_is_always_there() -> None:
-    assert configured_look_ups(Config()) == (WARRANTY,)
-
-
-def test_a_configured_one_is_described_in_the_same_terms() -> None:
-    _, orders = configured_look_ups(Config(look_ups={"orders": ORDERS}))
+def test_a_configured_one_is_described_in_the_same_terms_as_the_built_in_one() -> None:
+    built_in, orders = configured_look_ups(Config(look_ups={"orders": ORDERS}))
+    assert configured_look_ups(Config()) == (built_in,) == (WARRANTY,)
     assert orders == LookUp(
         name="orders",
         topics=("order",),

@@ -112,18 +112,13 @@ def test_two_agents_mark_the_same_mails_at_once(
     assert set(numbers(mail_servers.folder(f"{PARENT}.Answered"))) == set(range(20))
 
 
-def test_a_mail_that_people_took_elsewhere_is_not_found(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+def test_a_mail_that_people_took_elsewhere_waits_again_once_it_is_back(
+    mailbox: ImapMailbox, mail_servers: MailServers
+) -> None:
     mail_servers.deliver(mail())
     (mail_id,) = ids(mailbox)
     with mail_servers.folder_of_its_own("Archive"):
         mail_servers.move("INBOX", "Archive")
-        for attempt in (
-            lambda: mailbox.mark(mail_id, "answered"),
-            lambda: mailbox.unmark(mail_id),
-            lambda: mailbox.read_raw(mail_id, 10_000),
-        ):
-            with refused("mail_not_found"):
-                attempt()
         assert not mailbox.is_waiting(mail_id)
         mail_servers.move("Archive", "INBOX")
         assert ids(mailbox) == [mail_id]
