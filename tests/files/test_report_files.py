@@ -22,10 +22,6 @@ from guarantee_email_agent.utils.errors import ConfigurationError
 CODE = "task_report_unwritable"
 
 
-def encode_junit() -> bytes:
-    return b"<testsuites/>"
-
-
 class TestOneFile:
     @pytest.mark.parametrize("rows", [[], [{"a": [1, {"b": "line\nbreak"}], "c": {}}], [1, "\udcff", []]])
     def test_row_by_row_it_is_the_same_json(self, rows: list[Any]) -> None:
@@ -92,7 +88,7 @@ class TestBothFiles:
     def test_one_that_cannot_be_written_does_not_cost_the_other(self, tmp_path: Path, names: tuple[str, str]) -> None:
         first, second = (tmp_path / name for name in names)
         with pytest.raises(ConfigurationError, match="the report cannot be written"):
-            write_reports(CODE, (first, lambda: b"{}"), (second, encode_junit))
+            write_reports(CODE, (first, lambda: b"{}"), (second, lambda: b"<testsuites/>"))
         assert (tmp_path / "good").exists()
 
 

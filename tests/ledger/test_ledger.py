@@ -22,12 +22,6 @@ def ticketed(ledger: Ledger) -> Claim:
     return claim
 
 
-def sending(ledger: Ledger) -> Claim:
-    claim = claimed(ledger)
-    ledger.intend_send(claim, REPLY)
-    return claim
-
-
 def refused(call: Callable[[], object]) -> str:
     with pytest.raises(LedgerError) as caught:
         call()
@@ -216,7 +210,9 @@ def test_a_mark_that_was_set_while_the_clock_was_ahead_counts_in_a_minute(ledger
 
 
 def test_a_copy_that_never_had_the_mark_opens_nothing(ledger: Ledger, ledger_sql: Any) -> None:
-    ledger.finish(sending(ledger), "unknown")
+    claim = claimed(ledger)
+    ledger.intend_send(claim, REPLY)
+    ledger.finish(claim, "unknown")
     ledger.marked(LOCATION)
     claim_of_another(ledger, OTHER_LOCATION)
     ledger_sql.pass_time(3600)

@@ -1,7 +1,6 @@
 """A ledger that is looked at while agents write it."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from ledgers import LOCATION, MAIL, WRITES, claimed
@@ -59,13 +58,9 @@ def test_what_is_no_ledger_is_left_as_it_is(tmp_path: Path, content: bytes) -> N
     assert file.read_bytes() == content
 
 
-def ended(ledger: Ledger, mail: str, outcome: Any, reason: str = "") -> None:
-    ledger.finish(claimed(ledger, mail=mail, location=mail), outcome, reason)
-
-
 def test_a_mail_is_found_by_the_beginning_of_its_key(ledger: Ledger, ledger_location: str) -> None:
     for mail in ("abcdef12" + "0" * 24, "abcdef12" + "0" * 23 + "1", "abcd" * 8):
-        ended(ledger, mail, "not_answered")
+        ledger.finish(claimed(ledger, mail=mail, location=mail), "not_answered")
     with LedgerReader(ledger_location) as reader:
         assert reader.find("abcda").mail_key == "abcd" * 8
         for prefix, code in (("abcd", "ledger_ambiguous_mail"), ("ffff", "ledger_no_mail")):

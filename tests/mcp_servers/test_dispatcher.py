@@ -109,20 +109,13 @@ class Tools:
 
 
 @pytest.fixture
-def tools() -> Tools:
-    return Tools()
-
-
-@pytest.fixture
-def client(tools: Tools) -> Client:
-    return in_memory("sample", tools.tools())
+def client() -> Client:
+    return in_memory("sample", Tools().tools())
 
 
 @pytest.mark.parametrize(("mode", "version"), [("auto", "2026-07-28"), ("legacy", "2025-11-25")])
-async def test_tools_are_declared_and_called_in_both_forms_of_the_protocol(
-    tools: Tools, mode: str, version: str
-) -> None:
-    async with in_memory("sample", tools.tools(), mode=mode) as client:
+async def test_tools_are_declared_and_called_in_both_forms_of_the_protocol(mode: str, version: str) -> None:
+    async with in_memory("sample", Tools().tools(), mode=mode) as client:
         assert client.protocol_version == version
         echo = (await client.list_tools()).tools[0]
         assert (echo.title, echo.description) == ("Echo", "Says it again.")

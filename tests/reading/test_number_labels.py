@@ -52,22 +52,6 @@ def test_the_number_behind_a_label(text: str, number: str | None, lexicon: Lexic
     assert (found.text if found else None) == number
 
 
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [
-        ("4711-A is my serial number", "4711-A"),
-        ("4711-A (serial number)", "4711-A"),
-        ("471 is my serial number", None),
-        ("It is 4711-A. My serial number", None),
-        ("4711-A\nserial number", None),
-    ],
-)
-def test_the_number_before_a_label(text: str, number: str | None, lexicon: Lexicon) -> None:
-    reader, label = reader_of(text, lexicon)
-    found = reader.number_before(label)
-    assert (found.text if found else None) == number
-
-
 def test_the_cells_below_a_heading(lexicon: Lexicon) -> None:
     reader, label = reader_of("Model | Serial number\nKX200 | 4711-A\nKX300 | 4711-B\nBoth hum.", lexicon)
     assert [cell.text for cell in reader.numbers_in_column(label)] == ["4711-A", "4711-B"]

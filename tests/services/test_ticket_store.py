@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from mcp_sessions import TICKET
@@ -255,14 +254,10 @@ async def tickets(file: Path) -> AsyncIterator[LocalTickets]:
     await tickets.close()
 
 
-def stored(file: Path) -> list[dict[str, Any]]:
-    with closing(TicketStore(file)) as store:
-        return store.latest(10)[0]
-
-
 @pytest.mark.anyio
 async def test_fields_beside_the_stores_own_become_its_details(tickets: LocalTickets, file: Path) -> None:
     further = {"order_number": "ÄB-10001", "details": "a look-up of this name"}
     await tickets.create_ticket(TICKET | further)
     await tickets.create_ticket(TICKET | {"idempotency_key": "mail-2"})
-    assert [json.loads(ticket["details"]) for ticket in stored(file)] == [{}, further]
+    with closing(TicketStore(file)) as store:
+        assert [json.loads(ticket["details"]) for ticket in store.latest(10)[0]] == [{}, further]

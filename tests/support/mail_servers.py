@@ -231,11 +231,9 @@ class MailServers:
             self._write_settings(name, self.root / "postfix/etc")
 
     def _write_settings(self, name: str, folder: Path) -> None:
-        values = {"root": self.root, "owner": MAILBOX_OWNER, **self._ports()}
+        ports = {name: value for name, value in vars(self).items() if name.endswith("_port")}
+        values = {"root": self.root, "owner": MAILBOX_OWNER, **ports}
         (folder / name).write_text(Template((_SETTINGS / name).read_text()).substitute(values))
-
-    def _ports(self) -> dict[str, int]:
-        return {name: value for name, value in vars(self).items() if name.endswith("_port")}
 
     def _run_postfix(self, action: str) -> None:
         command = [POSTFIX, "-c", self.root / "postfix/etc", action]

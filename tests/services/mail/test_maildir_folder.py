@@ -110,10 +110,7 @@ def test_a_maildir_that_cannot_be_written_is_told_before_a_mail_is_marked(part: 
 
 
 def test_a_read_only_file_system_is_told_as_such(maildir: Maildir, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, **__: object) -> bool:
-        return False
-
-    monkeypatch.setattr(os, "access", refuse)
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)
     monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=os.ST_RDONLY))
     with refused("mail_unavailable") as caught:
         maildir.test_connection()
