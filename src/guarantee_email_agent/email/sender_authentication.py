@@ -28,14 +28,12 @@ from guarantee_email_agent.email.parsing.email import (
     SEVERAL_AUTHORS,
     Email,
 )
-from guarantee_email_agent.utils.addresses import parse_addresses
+from guarantee_email_agent.utils.addresses import ascii_domain, parse_addresses
 
 SenderVerdict = Literal["verified", "unverified"]
 
 # Servers behind the border add one each at most; more of them is somebody's attempt to keep us busy.
 _MAX_RESULT_HEADERS = 50
-_MAX_DOMAIN_CHARS = 253  # RFC 1035 §2.3.4, as text
-_MAX_LABEL_CHARS = 63
 
 _COMMENT_PART = re.compile(r"[^()\\]++|\\.|[()]", re.DOTALL)
 _PLAIN_PART = re.compile(r'"(?:[^"\\]|\\.)*+"|[^"()\\]++|[(]', re.DOTALL)
@@ -138,7 +136,7 @@ def _is_proved(domain: str, results: tuple[MethodResult, ...]) -> bool:
     if len(policies) > 1:
         return False
     if policies and policies[0].result != "none":
-        names = [_ascii_domain(value) for value in policies[0].values("header.from")]
+        names = [ascii_domain(value) for value in policies[0].values("header.from")]
         return policies[0].result == "pass" and names == [domain]
     return any(_proved_domain(result) == domain for result in results)
 
@@ -151,7 +149,7 @@ def _proved_domain(result: MethodResult) -> str | None:
         values = result.values("header.d") or result.values("header.i")
     else:
         values = result.values("smtp.mailfrom") if result.method == "spf" else []
-    return _ascii_domain(values[0]) if len(values) == 1 else None
+    return ascii_domain(values[0]) if len(values) == 1 else None
 
 
 def _from_domain(email: Email) -> str | None:
@@ -162,28 +160,4 @@ def _from_domain(email: Email) -> str | None:
     for value in (authors := email.headers.get("from", ())):
         if len(authors) > 1 or len(value) >= MAX_HEADER_CHARS or parse_addresses(value) != [email.sender]:
             return None
-    return _ascii_domain(email.sender) if "@" in email.sender else None
-
-
-def _ascii_domain(value: str) -> str | None:
-    """The domain of an address, or the domain itself, as lower-case A-labels; None for what is no public domain name.
-
-    A-labels by RFC 5891 §4.4 without its table of permitted characters. Not the codec "idna" of Python: that one
-    follows RFC 3490 and takes straße.example for strasse.example, which may belong to somebody else.
-    """
-    domain = value.rpartition("@")[2].removesuffix(".").lower()
-    if len(domain) > _MAX_DOMAIN_CHARS:
-        return None
-    labels = [_ascii_label(label) for label in domain.split(".")]
-    return ".".join(filter(None, labels)) if len(labels) > 1 and all(labels) else None
-
-
-def _ascii_label(label: str) -> str | None:
-    if not label.isascii():
-        from unicodedata import normalize  # with the codec, only foreign letters need it
-
-        try:
-            label = "xn--" + normalize("NFC", label).encode("punycode").decode("ascii")
-        except UnicodeError:
-            return None
-    return label if len(label) <= _MAX_LABEL_CHARS and re.fullmatch(_NAME, label) else None
+    return ascii_domain(email.sender) if "@" in email.sender else None

@@ -23,6 +23,9 @@ _NAMED = rf'(?:"[^"\\]*" ?|[^"\\<>(),;:@]*)<({_BARE})>'
 _FOLD = r"\r?\n[ \t]"
 _UNPAIRED = str.maketrans('"(', "  ")
 _QUOTED_BLANK = "\0"  # in place of a blank in a quoted string: "jane doe"@example.com is no name with an address
+_LABEL = r"[A-Za-z0-9_-]+"
+_MAX_DOMAIN_CHARS = 253  # RFC 1035 §2.3.4, as text
+_MAX_LABEL_CHARS = 63
 _SCAN_CHARS = 10_000  # of one header value, in the slow parser
 
 
@@ -55,6 +58,30 @@ def parse_addresses(value: str) -> list[str]:
     value = re.sub(_FOLD, " ", strip_invisible(value[:_SCAN_CHARS]).strip())
     value = value.partition("\n")[0].partition("\r")[0]
     return [address for mailbox in _split_mailboxes(value) if (address := parse_address(mailbox))]
+
+
+def ascii_domain(value: str) -> str | None:
+    """The domain of an address, or the domain itself, as lower-case A-labels; None for what is no public domain name.
+
+    A-labels by RFC 5891 §4.4 without its table of permitted characters. Not the codec "idna" of Python: that one
+    follows RFC 3490 and takes straße.example for strasse.example, which may belong to somebody else.
+    """
+    domain = value.rpartition("@")[2].removesuffix(".").lower()
+    if len(domain) > _MAX_DOMAIN_CHARS:
+        return None
+    labels = [_ascii_label(label) for label in domain.split(".")]
+    return ".".join(filter(None, labels)) if len(labels) > 1 and all(labels) else None
+
+
+def _ascii_label(label: str) -> str | None:
+    if not label.isascii():
+        from unicodedata import normalize  # with the codec, only foreign letters need it
+
+        try:
+            label = "xn--" + normalize("NFC", label).encode("punycode").decode("ascii")
+        except UnicodeError:
+            return None
+    return label if len(label) <= _MAX_LABEL_CHARS and re.fullmatch(_LABEL, label) else None
 
 
 def strip_comments(value: str) -> str:

@@ -145,6 +145,7 @@ def test_other_headers_are_refused(headers: dict[str, str]) -> None:
 
 def test_an_international_domain_is_written_in_ascii() -> None:
     assert envelope_address("a@bücher.example") == "a@xn--bcher-kva.example"
+    assert envelope_address("a@straße.example") == "a@xn--strae-oqa.example"  # strasse.example is somebody else's
 
 
 def test_the_proof_holds_for_the_reply_and_nothing_else() -> None:

@@ -19,7 +19,7 @@ from typing import Final
 
 from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.ports import Reply
-from guarantee_email_agent.utils.addresses import parse_address
+from guarantee_email_agent.utils.addresses import ascii_domain, parse_address
 
 MAX_HEADERS: Final = 20
 MAX_REFERENCES: Final = 50
@@ -87,10 +87,9 @@ def envelope_address(address: str) -> str:
         raise MessageError("to is not one bare address like customer@example.org")
     local, _, domain = address.rpartition("@")
     if not domain.isascii():
-        try:
-            domain = domain.encode("idna").decode("ascii")
-        except UnicodeError:
-            raise MessageError("the domain of to is none that can exist") from None
+        domain = ascii_domain(domain) or ""
+        if not domain:
+            raise MessageError("the domain of to is none that can exist")
     if not local.isascii():
         raise ToolError(
             "mail_rejected", "the address of the recipient has letters beyond ASCII before its @. Answer by hand"
