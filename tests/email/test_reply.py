@@ -52,6 +52,7 @@ def test_the_subject_is_the_customers_own_with_one_prefix(subject: str, reply: s
         ("Refund approved: visit http://evil.example/now today", "Refund approved: visit today"),
         ("Refund approved: evil.example/pay", "Refund approved:"),
         ("Call WWW.evil.example. Or write to me@evil.example!", "Call Or write to"),
+        ("See evil.example. Or пример.рф or 10.1.2.3/a", "See Or or"),
         ("Dryer KT-77120-9, Nr. 4711, 2.5 kW", "Dryer KT-77120-9, Nr. 4711, 2.5 kW"),
     ],
 )

@@ -27,7 +27,7 @@ _YOUR_MESSAGE = {
     "pl": "Państwa wiadomość",
 }
 # A reply is ours in the eyes of who gets it: nobody who is not proved has it carry a link, an address or much text.
-_LINK = r"(?i:\S*(?://|@)|www\.|(?:[\w-]+\.)+[a-z]{2,}(?=/|\b(?!\.)))\S*"
+_LINK = r"(?i:\S*(?://|@)|www\.|(?:[\w-]+\.)+[^\W\d_]{2,}(?=/|\b(?!\.\w))|(?:\d{1,3}\.){3}\d{1,3}[/:])\S*"
 
 
 def compose_reply(
