@@ -15,6 +15,7 @@ from guarantee_email_agent.email.parsing.html_text import html_to_text, looks_li
         ("<ul><li>one</li><li>two</li></ul>", "one\ntwo"),
         ("<p>one   \n two</p>", "one two"),
         ("<p>serial: <b> SN1 </b> !</p>", "serial: SN1 !"),
+        ("<p>SN12345<sup><i>1</i></sup> is of the 21<sup>st</sup></p>", "SN12345^1 is of the 21st"),
         ("<pre>a  b\n  c</pre>", "a  b\n  c"),
         ("<p>Gr&uuml;&#223;e &amp; more &#x2713; &unknown; &</p>", "Grüße & more ✓ &unknown; &"),
         ("<p>unclosed <b>bold<p>next", "unclosed bold\n\nnext"),

@@ -178,6 +178,7 @@ class _TextBuilder:
         self._divs = 0
         self._container: int | None = None  # how many <div> are open at the container of an earlier mail
         self._divided = False
+        self._raised = False
         self._hidden: str | None = None
         self._hidden_depth = 0
 
@@ -219,8 +220,10 @@ class _TextBuilder:
             out.append("\t")
         elif pending == _SPACE:
             out.append(" ")
+        elif self._raised and content[0].isdigit():  # the mark of a footnote is no digit of the number before it
+            out.append("^")
         out.append(_ENTITY.sub(_unescape_entity, content) if "&" in content else content)
-        self._break = _NOTHING
+        self._break, self._raised = _NOTHING, False
         self._row_has_text, self._cell = True, _TEXT_OR_NONE
 
     def start_tag(self, tag: str, attributes: str) -> None:
@@ -239,6 +242,7 @@ class _TextBuilder:
             self._cell = _NESTING
         else:
             self._add_element_break(tag)
+        self._raised = self._raised or tag == "sup"
         if tag == "br":
             self._add_line_break()
         elif tag == "tr":
