@@ -38,6 +38,8 @@ DAMAGES = {
     "a line of an mbox": b">From jane@example.com Mon Jan  5 10:00:00 2026\r\n",
     "a name with a blank": b"X Mailer: Foo\r\n",
     "a name that is not ASCII": "X-Größe: 5\r\n".encode(),
+    "a second subject": b"Subject: My lawyer\r\n",
+    "two encodings": b"Content-Transfer-Encoding: 8bit\r\nContent-Transfer-Encoding: base64\r\n",
     "more fields than are read": b"X: y\r\n" * 1_000,
 }
 
@@ -71,6 +73,10 @@ def test_a_text_that_is_there_is_read(name: str) -> None:
 
 CALENDAR = b"\r\n--b\r\nContent-Type: text/calendar; method=%s\r\n\r\nBEGIN:VCALENDAR\r\nSUMMARY:SN54321\r\n--b--\r\n"
 MIXED = b"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n"
+UNREAD = "hand-over", ("unexplained",)
+HTML = b"Content-Type: text/html\r\n"
+UTF16 = b"\r\n--b\r\nContent-Type: text/plain; charset=utf-16\r\n\r\n\xff\xfeI\0s\r\n--b--"
+BASE64 = b"Content-Transfer-Encoding: base64\r\n\r\nSXMgaXQgU04xMjM0NT8=\r\n!\r\n" + b"TXkgbGF3eWVy" * 6
 NAMED = b"Content-Type: application/octet-stream; name=%s\r\n\r\nx\r\n--b--\r\n"
 
 
@@ -83,6 +89,13 @@ NAMED = b"Content-Type: application/octet-stream; name=%s\r\n\r\nx\r\n--b--\r\n"
         (HEAD + MIXED + b"Content-Type: multipart/report; boundary=c\r\n\r\n--c\r\n" + TEXT + b"--b--", DOUBTFUL),
         (mail("BEGIN:VCALENDAR\nSUMMARY:SN54321", headers={"Content-Type": "text/calendar; method=REPLY"}), MACHINES),
         (mail("BEGIN:VCALENDAR\nSUMMARY:SN54321"), DOUBTFUL),
+        (HEAD + TEXT + b"\r\n" * 200_001 + b"My lawyer", UNREAD),
+        (HEAD + MIXED + TEXT + b"--b\r\nContent-Type: image/png\r\n\r\n" * 201, UNREAD),
+        (HEAD + HTML + TEXT + b"<img src='" + b"x" * 1_000_000 + b"'>My lawyer", UNREAD),
+        (HEAD + MIXED + TEXT + UTF16, UNREAD),
+        (HEAD + BASE64, UNREAD),
+        (HEAD + b"Content-Transfer-Encoding: x-uuencode\r\n" + TEXT, UNREAD),
+        (mail(html=b"<p>My lawyer"), UNREAD),
         *(
             (mail(subject=subject), DOUBTFUL)
             for subject in ("[EXTERNAL] Accepted: Visit", "Lu : Visite", "Abgesagt: Termin")

@@ -104,7 +104,7 @@ BODIES = {
     ),
     "two texts": (multipart("mixed", b"\nserial", attachment("a.png"), b"\nSN12345"), "serial\n\nSN12345"),
     "quoted-printable": (
-        b"Content-Transfer-Encoding: quoted-printable\n\nser=\nial=20SN1=\n2345=C3=BC",
+        b"Content-Transfer-Encoding: quoted-printable\n\nser=\nial=20SN1= \t\n2345=C3=BC= ",
         "serial SN12345ü",
     ),
     "broken quoted-printable": (

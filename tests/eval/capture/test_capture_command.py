@@ -105,7 +105,7 @@ def test_a_mail_that_the_replacement_changes_says_so_in_output_and_file(tmp_path
 def test_a_mail_of_five_megabytes_is_cut_and_the_output_says_so(tmp_path: Path) -> None:
     printed = capture(MAIL % (b"Is SN48213 still covered?\n" + b"It makes a loud noise. " * 230_000), tmp_path)
     assert "Note: the texts of the mail are too long; the rest was left out\n" in printed
-    assert only_case(tmp_path).category == "valid-warranty"
+    assert only_case(tmp_path).category == "hand-over"
 
 
 def test_a_mail_without_text_is_captured_too(tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
 """The mail as the rest of the agent sees it, whatever form it arrived in, and the limits on what is read of one.
 
-Past a limit the rest is left out and `Email.problems` says so. A mail that is cut still gets an answer, since the text
-stands before the photos; a refused one would stay in the inbox and be fetched, and refused, for ever. The limits lie
-well above what people send and keep the work on the worst mail at about a second.
+Past a limit the rest is left out, `Email.problems` says so, and a person gets the mail. The limits lie well above what
+people send and keep the work on the worst mail at about a second.
 """
 
 from __future__ import annotations
@@ -39,8 +38,11 @@ SEVERAL_AUTHORS = "the mail has more than one author; the first counts"
 
 DAMAGED_HEADER = "the header holds a line that is no header field, or a bare CR"
 TOO_MANY_HEADERS = f"the mail has more than {MAX_HEADERS} headers; the rest was left out"
-HEADER_DAMAGES = frozenset({DAMAGED_HEADER, TOO_MANY_HEADERS})
+REPEATED_HEADER = "a field that may stand in a header once stands there twice; the first counts"
+HEADER_DAMAGES = frozenset({DAMAGED_HEADER, TOO_MANY_HEADERS, REPEATED_HEADER})
 """The problems by which a header may have said more than was read: that no person wrote the mail, for one."""
+
+UNDECODED = "a text cannot be decoded and was taken as it is"
 
 _ADDRESS = r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+"
 _FORWARD = r"[-_*=]|\w+ ?:"  # a divider, or a block of header lines

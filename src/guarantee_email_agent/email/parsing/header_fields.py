@@ -12,7 +12,14 @@ from binascii import Error as Base64Error
 from binascii import a2b_base64, a2b_qp
 from contextlib import suppress
 
-from guarantee_email_agent.email.parsing.email import DAMAGED_HEADER, MAX_HEADER_CHARS, MAX_HEADERS, TOO_MANY_HEADERS
+from guarantee_email_agent.email.parsing.email import (
+    DAMAGED_HEADER,
+    MAX_HEADER_CHARS,
+    MAX_HEADERS,
+    REPEATED_HEADER,
+    TOO_MANY_HEADERS,
+    UNDECODED,
+)
 from guarantee_email_agent.utils.text import replace_controls
 
 # RFC 2047 §2; spaces inside the encoded text are forbidden there and sent all the same.
@@ -24,6 +31,7 @@ _ESCAPED = re.compile(r"\\(.)")
 _CONTINUED = re.compile(r"(.+?)(?:\*(\d{1,3}))?(\*)?")
 
 CALENDAR = "text/calendar"
+_SINGLE_FIELDS = ("subject", "content-type", "content-transfer-encoding")  # which mail programs read differently
 
 Fields = dict[str, list[str]]
 
@@ -68,6 +76,8 @@ def parse_header_fields(
         fields.setdefault(match[1].decode("ascii").lower(), []).append(text.ljust(MAX_HEADER_CHARS) if is_cut else text)
     if count > MAX_HEADERS:
         problems.append(TOO_MANY_HEADERS)
+    if any(len(set(fields.get(name, ()))) > 1 for name in _SINGLE_FIELDS):
+        problems.append(REPEATED_HEADER)
     if damaged_at is not None:
         problems.append(DAMAGED_HEADER)
         position = damaged_at
@@ -196,7 +206,7 @@ def decode_bytes(data: bytes, charset: str | None) -> tuple[str, str | None]:
         for candidate in ("cp1252", "latin-1"):
             with suppress(UnicodeError):
                 return data.decode(candidate), problem or "the text names no charset and is not UTF-8"
-    return data.decode(name or "latin-1", "replace"), problem
+    return data.decode(name or "latin-1", "replace"), UNDECODED
 
 
 def _codec_name(charset: str) -> str | None:

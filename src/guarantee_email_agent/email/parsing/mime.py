@@ -24,6 +24,7 @@ from guarantee_email_agent.email.parsing.email import (
     MAX_NAME_CHARS,
     MAX_PART_BYTES,
     MAX_PARTS,
+    UNDECODED,
 )
 from guarantee_email_agent.email.parsing.header_fields import (
     CALENDAR,
@@ -42,6 +43,7 @@ Subtype = Literal["plain", "html"]
 _TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,100}/[a-z0-9!#$&^_.+-]{1,100}")
 _CARRIAGE_RETURNS = re.compile(rb"\r+\n?")
 _NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/=\s]")
+_BASE64_LINE = re.compile(rb"^[A-Za-z0-9+/]{40,}=*\s*$", re.MULTILINE)
 _WORDS_IN_A_LINE = re.compile(rb"[^ \t\n][ \t]+[^ \t\n]")
 
 
@@ -67,7 +69,7 @@ def parse_mime(raw: bytes) -> MimeMessage:
     """Parse a mail; past the limits the rest is left out, and `problems` says so."""
     problems: list[str] = []
     if len(raw) > MAX_MAIL_BYTES:
-        problems.append(f"the mail is larger than {MAX_MAIL_BYTES} bytes; the rest was not read")
+        problems.append(f"the mail is larger than {MAX_MAIL_BYTES} bytes; the rest was left out")
         raw = raw[:MAX_MAIL_BYTES]
     data = raw.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").lstrip(b"\r\n")
     if b"\r" in data:
@@ -127,7 +129,7 @@ class _MimeParser:
             self.mail.problems.append("a multipart has no boundary; taken as text")
             return None
         if depth >= MAX_MIME_DEPTH:
-            self.mail.problems.append(f"parts are nested deeper than {MAX_MIME_DEPTH}; the inner ones were left out")
+            self.mail.problems.append(f"parts are nested deeper than {MAX_MIME_DEPTH}; the rest was left out")
             return []
         default = "message/rfc822" if kind == "multipart/digest" else "text/plain"
         root = parse_parameters(value).get("start", "").strip("<> ")
@@ -169,7 +171,7 @@ class _MimeParser:
     def _decode_text(self, fields: Fields, value: str, kind: str, start: int, end: int) -> TextPart:
         data = self.data[start:end]
         if len(data) > MAX_PART_BYTES:
-            self.mail.problems.append(f"a text part is larger than {MAX_PART_BYTES} bytes and was cut")
+            self.mail.problems.append(f"a text part is larger than {MAX_PART_BYTES} bytes; the rest was left out")
             data = data[:MAX_PART_BYTES]
         encoding = parse_main_value(fields.get("content-transfer-encoding", [""])[0])
         data = self._decode_transfer_encoding(data, encoding)
@@ -189,10 +191,12 @@ class _MimeParser:
 
     def _decode_transfer_encoding(self, data: bytes, encoding: str) -> bytes:
         if encoding == "quoted-printable":
-            return a2b_qp(data)
+            return a2b_qp(re.sub(rb"=[ \t]+(?=\n|\Z)", b"=", data))  # RFC 2045 §6.7, rule 3
         if encoding == "base64":
             return self._decode_base64(data)
-        if encoding not in ("", "7bit", "8bit", "binary"):
+        if re.search("base|quot|uu|zip", encoding):
+            self.mail.problems.append(UNDECODED)
+        elif encoding not in ("", "7bit", "8bit", "binary"):  # "8 bit" and "utf-8" encode nothing
             self.mail.problems.append("a transfer encoding is unknown; the text was taken as it is")
         return data
 
@@ -205,6 +209,8 @@ class _MimeParser:
             self.mail.problems.append("a base64 text is damaged")
             stop = data.rfind(b"\n", 0, invalid.start()) + 1 if invalid else 0
             encoded, rest = data[:stop], data[stop:]
+            if _BASE64_LINE.search(rest):
+                self.mail.problems.append(UNDECODED)
         digits = encoded.translate(None, b" \t\n\r\f\v").rstrip(b"=")
         if len(digits) % 4 == 1:
             self.mail.problems.append("a base64 text is damaged")
