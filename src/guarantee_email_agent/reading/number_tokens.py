@@ -339,7 +339,8 @@ class _Runs:
                     len(groups[-1]) == 1 and "".join(groups).isdigit() and not ends_phrase(words, run[stop - 1].end)
                 )
                 most = MAX_SPELLED if is_spelled else MAX_GROUPS
-                if 1 < len(groups) <= most and not is_counted and _are_one_number(groups, is_behind_sn):
+                is_one = 1 < len(groups) <= most and not is_counted and _are_one_number(groups, is_behind_sn)
+                if is_one and not _may_count(words, run[start:stop], self._lexicon):
                     is_cut = start > 0 and len(run[start - 1].text) == 1  # the N of "N M 4 0 2"
                     yield NumberToken(run[start].first, run[stop - 1].end, "".join(groups), is_read=not is_cut)
                     return
@@ -444,6 +445,7 @@ def extend_number(
         or (_MODEL.fullmatch(number.text) is not None and len(pieces[1].text) > MAX_GROUP_LENGTH)
         or all(len(piece.text) >= MIN_LENGTH_ALONE for piece in pieces)
         or _goes_on_behind(words, pieces[-1].end, lexicon, numbers)
+        or _may_count(words, pieces, lexicon)
     )
     text = "".join(piece.text for piece in pieces)
     return number._replace(end=pieces[-1].end, text=text, is_whole=not is_open)
@@ -496,6 +498,21 @@ def _counts(words: TokenizedText, group: NumberToken, lexicon: Lexicon) -> bool:
     is_beside = group.end < len(words.folded) and words.gaps[group.end] == " "
     is_kiss = is_beside and words.folded[group.end] == "x" and _ends_line(words, group.end + 1)
     return is_beside and not is_kiss and words.folded[group.end] in lexicon.units
+
+
+def _may_count(words: TokenizedText, pieces: Sequence[NumberToken], lexicon: Lexicon) -> bool:
+    """Whether the last group may be of a date or a measure: the 12 of "123456 12 May", the 230 V of "123456 230 V"."""
+    *before, last = pieces
+    if last.text.isalpha():
+        return lexicon.never.fullmatch(before[-1].text + last.text) is not None
+    if not last.text.isdigit() or ends_phrase(words, last.end) or not words.folded[last.end].isalpha():
+        return False
+    word, behind = words.folded[last.end], words.folded[last.end + 1 : last.end + 2]
+    if len(last.text) < MIN_DIGITS_OF_LAST_GROUP and behind and _YEAR.fullmatch(behind[0]):
+        return True
+    is_beside = len(before) == 1 and len(before[0].text) >= MIN_DISTINCTIVE_LENGTH and words.gaps[last.end] == " "
+    is_known = word in lexicon.stop_words or word in lexicon.joiners
+    return is_beside and len(last.text) <= MIN_DIGITS_OF_LAST_GROUP and not is_known
 
 
 def _is_plain_word(word: str) -> bool:

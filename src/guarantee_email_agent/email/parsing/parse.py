@@ -254,7 +254,7 @@ def _iterate_headers(given: object, problems: list[str]) -> Iterator[tuple[str, 
         return
     for name, values in given.items():
         if not isinstance(name, str) or not name.strip():
-            problems.append("a header has no name; left out")
+            problems.append("a header has no name")
             continue
         key = normalize_line(name, MAX_NAME_CHARS).rstrip(":").rstrip().lower()
         yield from ((key, value) for value in _as_list(values))
@@ -296,7 +296,7 @@ def _attachments(given: object, problems: list[str]) -> tuple[str, ...]:
         if isinstance(entry, str):
             names.append(normalize_file_name(entry, MAX_NAME_CHARS) or "unnamed")
         else:
-            problems.append("an attachment has no name; left out")
+            problems.append("an attachment has no name")
     return tuple(names)
 
 
