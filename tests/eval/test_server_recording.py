@@ -23,14 +23,16 @@ SAID: Final = {
     "of two lines": "-----BEGIN RSA PRIVATE KEY-----\nMIIopen-sesame\n-----END RSA PRIVATE KEY-----",
 }
 GUEST: Final = {"guest": "Jane Doe", "mail": "jane.doe@firm.com", "phone": "+49 171 5550123", "number": 1234567}
-BOOKED: Final = {"id": "B-4711", **GUEST, "api_key": "hunter2hunter2", "notes": list(SAID.values())}
-PRIVATE: Final = ("Jane", "Doe", "firm.com", "5550123", "1234567", "4711", "hunter2", KEY, "eyJ", "sesame")
+GUESTS: Final = f"{'Uwe Otto, ' * 7}Berta Kowalska"
+OF_ID: Final = {"rooms": {"B-4711": {"by": {"Jane": 1234567.0}}}, "guests": GUESTS}
+BOOKED: Final = {"id": "B-4711", **GUEST, **OF_ID, "api_key": "hunter2hunter2", "notes": list(SAID.values())}
+PRIVATE: Final = ("Jane", "Doe", "Kowalska", "firm.com", "5550123", "1234567", "4711", "hunter2", KEY, "eyJ", "sesame")
 MAP: Final = [{"type": "text", "text": "The map"}, {"type": "image", "data": "Zm9v", "mimeType": "image/png"}]
 TOOLS: Final = (
     tool("book", "guest", "filter"),
     tool("find", "id"),
     tool("map"),
-    tool("list", "of"),
+    tool("list", "iso8601"),
     tool("cancel"),
     tool("wait"),
 )
@@ -132,14 +134,14 @@ def test_answers_that_differ_come_in_turn_and_what_asks_for_more_comes_first(tmp
     one, two = ({"tools": TOOLS, "answers": {"list": said(word)}} for word in ("one", "two"))
     # The file is read for each message, and what comes later holds from the second call on.
     script.file.write_text(json.dumps({**one, "later": two}))
-    calls: list[tuple[str, dict[str, Any]]] = [("list", {}), ("list", {}), ("list", {"of": "rooms"})]
+    calls: list[tuple[str, dict[str, Any]]] = [("list", {}), ("list", {}), ("list", {"iso8601": "rooms"})]
     record(tmp_path, script, *calls)
     mocks: Any = (
         EvalLoader(any_agent=True)
         .load_eval_test_case(tmp_path / "out" / "hotel_001.yaml")
         .input.mock_responses["hotel"]
     )
-    assert mocks["list"][0] == {"when": {"of": "rooms"}, "answer": "two"}
+    assert mocks["list"][0] == {"when": {"iso8601": "rooms"}, "answer": "two"}
     assert mocks["list"][1]["when"] == {}
     assert mocks["list"][1]["answers"] == [{"answer": "one"}, {"answer": "two"}]
     assert_passes(tmp_path, calls)

@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -192,7 +192,7 @@ def _shown(text: str, most: int = _MAX_SHOWN) -> str:
 _CALL_S: Final = 3600.0  # the agent has a deadline of its own
 _LEAST_NUMBER: Final = 1000
 _YEARS: Final = range(1900, 2100)
-_IDENTIFIER: Final = re.compile(r"[A-Za-z_][\w-]*")
+_IDENTIFIER: Final = re.compile(r"(?!.*\d{4})[a-z_][\w-]*")
 _PERSON: Final = re.compile(
     r"(name|customer|owner|contact|person|attendee|author|user|recipient|sender|assignee|guest)s?$", re.IGNORECASE
 )
@@ -290,7 +290,8 @@ def _write(folder: Path, declaration: Path, recorder: _Recorder, today: str, ter
     calls = [call for call in recorder.calls if call[0] in tools]
     if not calls:
         raise ProcessingError(f"{recorder.name}: no call was made, so there is nothing to keep", "mock_no_calls")
-    redaction = _Redaction([part for _, arguments, entry in calls for part in (arguments, entry)])
+    declared = frozenset(re.findall(r'"([^"\\]+)":', json.dumps(recorder.offered)))
+    redaction = _Redaction([part for _, arguments, entry in calls for part in (arguments, entry)], declared)
     server = recorder.name
     seen: dict[tuple[str, str], tuple[dict[str, Any], list[dict[str, Any]]]] = {}
     for tool, arguments, entry in calls:
@@ -348,10 +349,16 @@ def _literal(arguments: Mapping[str, Any]) -> dict[str, Any]:
 class _Redaction:
     """What replaces personal data and secrets, the same thing by the same everywhere."""
 
-    def __init__(self, recorded: Sequence[object]) -> None:
+    def __init__(self, recorded: Sequence[object], declared: Collection[str]) -> None:
+        """declared: names in the schemas of the tools, which stay."""
+        self._declared = declared
         leaves = [leaf for each in recorded for leaf in _leaves("", each)]
         texts = [text for _, text in leaves]
-        lines = [f"{'name' if _PERSON.search(key) else key.replace('_', ' ')}: {text}" for key, text in leaves]
+        lines = [
+            f"{'name' if _PERSON.search(key) else key.replace('_', ' ')}: {part.strip()}"
+            for key, text in leaves
+            for part in (re.split(r"[,;|\n]", text) if _PERSON.search(key) else (text,))
+        ]
         mail = {"subject": "", "body": "\n".join(lines), "from": "nobody@example.com", "received": ""}
         salt = hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).digest()
         self._anonymizer = Anonymizer(salt, texts, find_names(parse_email(mail), ()))
@@ -364,7 +371,7 @@ class _Redaction:
     def of(self, value: Any, key: str = "") -> Any:
         if isinstance(value, Mapping):
             return {
-                name if _IDENTIFIER.fullmatch(name) else self._text(name): self.of(item, name)
+                name if name in self._declared or _IDENTIFIER.fullmatch(name) else self._text(name): self.of(item, name)
                 for name, item in value.items()
             }
         if isinstance(value, list | tuple):
@@ -376,8 +383,8 @@ class _Redaction:
             if parsed is None:
                 return self._text(value)
             return json.dumps(self.of(parsed), ensure_ascii=False, indent=2 if "\n" in value else None)
-        if isinstance(value, int) and not isinstance(value, bool) and _is_number(value):
-            return int(self._anonymizer.replace(str(abs(value)))) * (1 if value > 0 else -1)
+        if isinstance(value, int | float) and _is_number(value):
+            return type(value)(self._anonymizer.replace(str(abs(int(value))))) * (1 if value > 0 else -1)
         return value
 
     def _text(self, text: str) -> str:
@@ -401,12 +408,13 @@ def _leaves(key: str, value: object) -> Iterator[tuple[str, str]]:
     elif isinstance(value, str):
         parsed = _parsed(value)
         yield from [(key, value)] if parsed is None else _leaves(key, parsed)
-    elif isinstance(value, int) and not isinstance(value, bool) and _is_number(value):
-        yield key, str(abs(value))
+    elif isinstance(value, int | float) and _is_number(value):
+        yield key, str(abs(int(value)))
 
 
-def _is_number(value: int) -> bool:
-    return abs(value) >= _LEAST_NUMBER and value not in _YEARS
+def _is_number(value: float) -> bool:
+    """Such as no true or false, no fraction and no NaN is."""
+    return abs(value) >= _LEAST_NUMBER and value % 1 == 0 and value not in _YEARS
 
 
 def _parsed(text: str) -> Any:

@@ -29,6 +29,8 @@ def form(text: str) -> str:
         "0176 / 1234 5678",
         "1234567890",
         "20-41-55",
+        "601 - 234 - 567",
+        "601 23 45",
         "22 123 45 67",
         "06 12 34 56 78",
     ],
@@ -85,6 +87,9 @@ def test_addresses_are_replaced_by_person_and_company() -> None:
 @pytest.mark.parametrize("address", ["noreply@shop.de", "mailer-daemon@shop.de", "support@shop.de"])
 def test_what_an_address_is_for_stays(address: str) -> None:
     assert replaced(address) == [address.replace("shop.de", "example.com")]
+    assert replaced("bounces+jane.doe=firm.de@shop.de noreply.jo@shop.de") == [
+        "bounces@example.com noreply@example.com"
+    ]
 
 
 def test_our_own_address_is_support() -> None:

@@ -3,6 +3,11 @@ import pytest
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.eval.capture.names import find_names, spellings
 
+CLOSINGS = (
+    "Best,|All the best|Take care,|Viele liebe Grüße|Mit freundlichem Gruß|Ihre|Z pozdrowieniami|Łączę pozdrowienia|"
+    "Bien cordialement,|Veuillez agréer, Madame, mes salutations distinguées.|Reciba un cordial saludo|Muchas gracias"
+)
+
 
 def names(body: str, *headers: str) -> list[str]:
     email = parse_email({"from": "a@example.com", "subject": "", "body": body, "received": "", "message_id": "<1@x.y>"})
@@ -23,6 +28,9 @@ def names(body: str, *headers: str) -> list[str]:
         ("First name: Ida\nSurname: Lund\nSerial: SN12345", ["Ida", "Lund"]),
         ("On Monday Peter Parker <p@example.com> wrote:\n> Hello", ["Peter", "Parker"]),
         ("It broke.\n\nanna", ["anna"]),
+        *((f"It broke.\n\n{closing}\nZofia Lis\nTel. 17", ["Zofia", "Lis"]) for closing in CLOSINGS.split("|")),
+        ("Name: Zofia Lis, wohnhaft in Hamburg, zu erreichen abends nach 18 Uhr oder am Samstag", ["Zofia", "Lis"]),
+        ("Hr. Lis war da, nicht ich.", ["Lis"]),
         ("Hola, Lucía:\ngracias.\nAtentamente,\nFdo.: Ramón Ruiz", ["Lucía", "Ramón", "Ruiz"]),
         ("Buenas tardes, Carmen:\nno va. Mi hermana Rocío lo compró.", ["Carmen", "Rocío"]),
         ("Sehr geehrte Frau Dr. med. Ulla Schmitz-Janssen,\nes geht nicht.", ["Ulla", "Schmitz-Janssen"]),
@@ -60,7 +68,7 @@ def test_what_is_no_name_is_left(body: str) -> None:
 
 
 def test_names_of_headers_count() -> None:
-    assert names("Hello", "Jane Doe <jane@example.com>") == ["Jane", "Doe"]
+    assert names("Hello", "Jane Doe no. 17 <jane@example.com>", "uwe lis <u@x.de>") == ["Jane", "Doe", "uwe", "lis"]
 
 
 def test_an_address_tells_a_name_that_the_text_has_too() -> None:

@@ -8,8 +8,8 @@ from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.eval.capture.scenario_file import anonymizer_for, anonymous_mail, file_text, next_id
 
 
-def email(headers: str = "", body: str = "Is SN48213 covered?") -> Email:
-    start = "From: Ida Lund <ida.lund@firm.de>\nTo: help@shop.de\nSubject: Dryer of Ida Lund\n"
+def email(headers: str = "", body: str = "Is SN48213 covered?", sender: str = "Ida Lund") -> Email:
+    start = f"From: {sender} <ida.lund@firm.de>\nTo: help@shop.de\nSubject: Dryer of Ida Lund\n"
     return parse_email(f"{start}Date: Sun, 18 Jan 2026 10:01:00 +0000\n{headers}\n{body}\n".encode())
 
 
@@ -22,6 +22,7 @@ def test_sender_recipient_and_subject_are_anonymous_and_the_date_stays() -> None
     assert mail["from"] == "Alex Robin <customer@example.com>"
     assert (mail["to"], mail["subject"]) == ("help@example.org", "Dryer of Alex Robin")
     assert mail["received"] == "2026-01-18T10:01:00Z"
+    assert "99887766" not in anonymous(email(sender="Lund 99887766"))["from"]
 
 
 def test_only_headers_that_decide_something_are_kept() -> None:

@@ -73,7 +73,7 @@ _PATTERNS: Final[Mapping[str, str]] = {
         r"(?:\+|\b00)\d{1,3}(?:[ ./()-]{0,3}\d[\dA-Za-z]*){1,8}|"  # a phone with the country's code
         r"(?<!\w)\(?0\d{1,5}\)?(?:[ ./-]{1,3}\d{2,}){1,6}\b|"  # a phone without it
         r"\b[A-Z]{2}\d\d(?:[ ]?[A-Z\d]{4}){2,7}(?:[ ]?[A-Z\d]{1,3})?\b|"  # an IBAN
-        r"\b\d{3,}(?:[ ]\d{3,}){1,5}\b|\b\d{2,3}(?:[ .-]\d{2,3}){3,4}\b|"  # in groups
+        r"\b\d{3,}(?:[ ]\d{3,}){1,5}\b|\b(?=(?:[ .-]{0,3}\d){7})\d{2,3}(?:[ .-]{1,3}\d{2,3}){2,4}\b|"  # in groups
         r"[A-Za-z]{0,20}\d[\dA-Za-z]*(?:[-/.]\d[\dA-Za-z]*)*"
     ),
     "name": r"[^\W\d_]+",
@@ -159,7 +159,9 @@ class Anonymizer:
             return "support"
         # What the sender is decides whether it may be answered.
         if sender_reason(address, frozenset()) is not None:
-            return re.sub(r"\d", "1", local)
+            role = re.split(r"[+=.]", local)[0]  # of bounces+jane.doe=firm.de@
+            is_enough = sender_reason(f"{role}@example.com", frozenset()) is not None
+            return re.sub(r"\d", "1", role if is_enough else local)
         if local.partition("+")[0] in _ROLES:
             return local.partition("+")[0]
         people = sum(1 for each in self._addresses.values() if each.startswith(("customer", "person")))

@@ -17,7 +17,7 @@ _BEFORE_ADDRESS: Final = re.compile(
     rf"[\"']?({_NAME}(?:,?[ \t]+{_NAME}\.?){{0,3}})[\"']?[ \t]*[<(\[][^<>()\[\]\s]{{1,64}}@"
 )
 _TITLE: Final = re.compile(
-    r"(?i:\b(?:mrs?|ms|miss|dr|prof|herrn?|frau|familie|fam|pan|pani|pana|panu|panem|panią|państwo|monsieur|madame|"
+    r"(?i:\b(?:mrs?|ms|miss|dr|prof|herrn?|hrn?|frau|fr(?=\.)|familie|fam|pan|pani|pana|panu|panem|panią|państwo|monsieur|madame|"
     r"mme|mlle|m(?=\.)|señora?|sra?|srta|signora?|sig(?:\.?(?:ra|na))?|dott(?:\.?ssa)?|mevrouw|meneer|mevr|dhr))"
     r"\b\.?(?:[ \t]+(?i:dr|prof|med|dipl|ing|rer|nat|phil|jur|mgr|inż)\b\.?){0,4}"
     rf"[ \t]+({_FULL_NAME})"
@@ -63,15 +63,18 @@ _HEADER_LINES: Final = 4
 _FORM_FIELD: Final = re.compile(
     r"(?im)^[ \t>*-]*(?:(?:first|last|full|family|your|customer|contact)?[ -]?(?:name|surname)|"
     r"(?:vor|nach|familien)?name|kunde|ansprechpartner(?:in)?|imię(?: i nazwisko)?|nazwisko|nom(?: de famille)?|prénom|"
-    r"nombre|apellidos?|nome|cognome|naam|voornaam|achternaam)[ \t]*[:=][ \t]*(\S[^\n]{0,60})$"
+    r"nombre|apellidos?|nome|cognome|naam|voornaam|achternaam)[ \t]*[:=][ \t]*"
+    rf"(\S[^\n]{{0,60}}$|{_FULL_NAME})"
 )
 _CLOSING: Final = re.compile(
     r"(?i)^[ \t>]*(?:(?:(?:with |kind |best |warm |many )*(?:regards|wishes|thanks|thank you|cheers|sincerely|"
-    r"greetings)|yours(?: \w+)?|"
-    r"(?:mit )?(?:freundliche[nr]?|beste[n]?|viele[n]?|schöne[n]?|liebe[n]?|herzliche[n]?)?[ ]?"
-    r"(?:grüße[n]?|grüsse[n]?|gruß|gruss|danke?)|mfg|lg|vg|z poważaniem|pozdrawiam|pozdrowienia|dziękuję|cordialement|"
-    r"merci|bien à vous|salutations|saludos|un saludo|atentamente|gracias|(?:cordiali|distinti) saluti|saluti|grazie|"
-    r"(?:met )?(?:vriendelijke )?groet(?:en|jes)?|bedankt)"
+    r"greetings)|yours(?: \w+)?|(?:all the )?best(?=[,.! \t]*$)|take care|warmly|rgds|br\b|"
+    r"(?:mit )?(?:(?:freundliche|beste|viele|schöne|liebe|herzliche)[mnr]?[ ]?){0,2}"
+    r"(?:grüße[n]?|grüsse[n]?|gruß|gruss|danke?)|mfg|lg|vg|hochachtungsvoll|herzlichst|(?:ihr|dein)e?(?=[ \t]*$)|"
+    r"z (?:poważaniem|pozdrowieniami|wyrazami szacunku)|(?:serdecznie |łączę )?(?:pozdrawiam|pozdrowienia)|dziękuję|"
+    r"(?:bien |très )?cordialement|merci|bien à vous|.{0,80}\bsalutations(?: distinguées)?|"
+    r"saludos|.{0,20}\bun (?:cordial )?saludo|atentamente|(?:muchas )?gracias|(?:cordiali|distinti) saluti|"
+    r"saluti|grazie|(?:met )?(?:vriendelijke )?groet(?:en|jes)?|bedankt)"
     r"(?: in advance| im voraus| z góry| d['’]avance| de antemano)?)"
     r"[ \t]*[,.!–-]*[ \t]*(.{0,60})$"
 )
@@ -92,9 +95,10 @@ _NO_NAMES: Final = frozenset(_WORDS_BESIDE_NAMES.split())
 def find_names(email: Email, headers: Iterable[str]) -> list[str]:
     """The words that are names, in order, each once, as they are written. headers: decoded From, To, Cc, Reply-To."""
     body = "".join(span.text for span in email.spans)
+    headers = list(headers)
     text = "\n".join((*headers, email.subject, body))
     found: dict[str, None] = {}
-    for name in _names(text, email):
+    for name in (*_names(text, email), *map(_displayed, headers)):
         for word in re.findall(_WORD, name):
             if len(word) > 1 and word.casefold() not in _NO_NAMES:
                 found.setdefault(word)
@@ -125,13 +129,19 @@ def _names(text: str, email: Email) -> Iterator[str]:
     yield from _of_local_parts(text)
 
 
+def _displayed(header: str) -> str:
+    """Words with a capital beside the addresses of a header; all of a name in small letters."""
+    shown = re.sub(r"<[^<>]*>|\S+@\S+", " ", header)
+    return shown if shown.islower() and len(shown.split()) == 2 else " ".join(re.findall(_FULL_NAME, shown))
+
+
 def _addressees(lines: list[str]) -> Iterator[str]:
     """Names in the header of a mail that stands in the text: `From: Priya Raman` with `Sent:` or `Subject:` near it."""
     headers = [number for number, line in enumerate(lines) if _OTHER_HEADER.match(line)]
     near = {number + step for number in headers for step in range(-_HEADER_LINES, _HEADER_LINES + 1)}
     for number, line in enumerate(lines):
         if number in near and (match := _ADDRESSEES.match(line)) is not None:
-            yield from re.findall(_FULL_NAME, re.sub(r"<[^<>]*>|\S+@\S+", " ", match[1]))
+            yield _displayed(match[1])
 
 
 def _signed(lines: list[str]) -> Iterator[str]:

@@ -37,14 +37,8 @@ def anonymizer_for(
     further_texts: what else will be replaced, such as the answer of a look-up. others: mails in which people are named,
     too.
     """
-    names = [
-        found
-        for mail in (email, *others)
-        for found in find_names(
-            mail, [decode_encoded_words(value) for name in _NAMED_IN for value in mail.headers.get(name, ())]
-        )
-    ]
-    texts = (email.subject, _body(email), *email.attachments, *further_texts)
+    names = [found for mail in (email, *others) for found in find_names(mail, _named_in(mail))]
+    texts = (*_named_in(email), email.subject, _body(email), *email.attachments, *further_texts)
     patterns = [pattern for look_up in look_ups for pattern in look_up.format.patterns]
     form = re.compile("|".join(f"(?:{each})" for each in patterns) or r"(?!)", re.IGNORECASE)
     words = (word.strip(".,:;!?()\"'") for word in f"{email.subject} {_body(email)}".split())
@@ -117,6 +111,10 @@ def file_text(data: Mapping[str, Any], note: str | None) -> str:
     """The file. note: for the person who looks it through, as a comment in front."""
     comment = "".join(f"# {line}\n" for line in note.splitlines()) if note else ""
     return f"{_SCHEMA_LINE}{comment}{dump(data)}"
+
+
+def _named_in(email: Email) -> list[str]:
+    return [decode_encoded_words(value) for name in _NAMED_IN for value in email.headers.get(name, ())]
 
 
 def _body(email: Email) -> str:
