@@ -17,7 +17,8 @@ def runs(tmp_path: Path) -> StoredRuns:
 
 def test_a_comparison_ends_in_0_and_with_no_regressions_in_4(run: Run, runs: StoredRuns) -> None:
     runs.write(1, [result(1)])
-    runs.write(2, [result(1, "failed")], "failed", 4)
+    runs.write(2, [result(1, "failed")], "failed", 4, facts={"regressions": ["valid_warranty_001"]})
+    assert "Regressions: valid_warranty_001\n" in run("show").stdout
     done = run("compare", "green")
     assert (done.returncode, done.stderr) == (0, "")
     assert "Newly failing: 1\n    valid_warranty_001: Customer 1\n" in done.stdout

@@ -88,10 +88,13 @@ def test_a_run_shows_gate_groups_and_results(runs: StoredRuns, pages: ViewedRuns
         4,
         threshold=99.0,
         require_proof=True,
-        facts={"must_failed": ["valid_warranty_002"]},
+        facts={"must_failed": ["valid_warranty_002"], "regressions": ["valid_warranty_009"]},
+        planned=4,  # as after --fail-fast
     )
     page = pages.get("/runs/last")
-    assert "Must failed valid_warranty_002" in page.text
+    assert "Must failed valid_warranty_002 Regressions valid_warranty_009" in page.text
+    assert "Failed: 2 of 4 have a result. Result" in page.text
+    assert pages.get("/compare?baseline=last&run=last").status == 400
     assert "Pass rate 50.0%" in page.text
     assert "failed, at a threshold of 99 % that is to be proven" in page.text
     assert "missing-info de 0 of 1 0.0% ✗ 1" in page.text

@@ -62,8 +62,9 @@ def print_run(store: RunStore, run: Run, terminal: Terminal) -> None:
         by = f"by {each['by']}, since {each['reason']}" if each["reason"] else f"by {each['by']}"
         where = pluralize(len(each["scenarios"]), "scenario")
         terminal.line(printable(f"Accepted in {where} {by}: '{each['before']}' is now '{each['now']}'"))
-    if must_failed := run.facts.get("must_failed"):
-        terminal.line(f"Must failed: {printable(and_more(must_failed, 10))}")
+    for name in ("must_failed", "regressions"):
+        if names := run.facts.get(name):
+            terminal.line(f"{name.capitalize().replace('_', ' ')}: {printable(and_more(names, 10))}")
     for reason in store.incomplete_inputs(run):
         terminal.line(f"incomplete: {printable(reason)}")
     failed = run.total - run.passed
