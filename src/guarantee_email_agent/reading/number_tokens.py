@@ -508,9 +508,11 @@ def _may_count(words: TokenizedText, pieces: Sequence[NumberToken], lexicon: Lex
     if not last.text.isdigit() or ends_phrase(words, last.end) or not words.folded[last.end].isalpha():
         return False
     word, behind = words.folded[last.end], words.folded[last.end + 1 : last.end + 2]
+    if lexicon.never.fullmatch(last.text + word.upper()):
+        return True
     if len(last.text) < MIN_DIGITS_OF_LAST_GROUP and behind and _YEAR.fullmatch(behind[0]):
         return True
-    is_beside = len(before) == 1 and len(before[0].text) >= MIN_DISTINCTIVE_LENGTH and words.gaps[last.end] == " "
+    is_beside = sum(len(each.text) for each in before) >= MIN_DISTINCTIVE_LENGTH and words.gaps[last.end] == " "
     is_known = word in lexicon.stop_words or word in lexicon.joiners
     return is_beside and len(last.text) <= MIN_DIGITS_OF_LAST_GROUP and not is_known
 
