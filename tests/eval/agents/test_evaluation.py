@@ -284,6 +284,14 @@ def test_whatever_becomes_of_an_agent_the_evidence_is_there(
     assert (f"agent: {failure}" in stream.getvalue()) is (failure is not None)
 
 
+@pytest.mark.slow
+def test_over_stdio_an_answer_comes_though_the_request_was_the_last(folder: ScenarioFolder) -> None:
+    """As of a machine that is busy: whoever has closed its end still waits for the answer."""
+    late = {"when": {"id": "A-1"}, "error": "slow", "answer": {"status": "shipped"}}
+    write(folder, 1, input={**SCENARIO["input"], "mock_responses": {"orders": {"get_order": [late]}}})
+    assert failures(folder, f"{CALL_OVER_STDIO}\n{HEALTHY}", agent_mcp="stdio") == []
+
+
 def test_the_status_in_the_record_is_not_the_agents_own(folder: ScenarioFolder, tmp_path: Path) -> None:
     boasting = f'{HEALTHY}\nprint(json.dumps({{"task_result": "done", "status": "success"}}))\nsys.exit(3)\n'
     judged(folder, boasting, records_dir=tmp_path / "records")

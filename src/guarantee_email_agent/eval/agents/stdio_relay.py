@@ -83,8 +83,8 @@ def main() -> None:
         if b'"tools/call"' not in line:
             thread.join()
         threads = [*(other for other in threads if other.is_alive()), thread]
-    for thread in threads:
-        thread.join(1.0)
+    for thread in threads:  # who closed its end may still read; whoever is gone is ended with its processes
+        thread.join()
 
 
 if __name__ == "__main__":
