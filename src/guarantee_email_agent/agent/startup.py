@@ -302,6 +302,7 @@ class SentAnswers:
             since = max(since, self.looked_at - _LATE_S)
         raw_mails = await self.list_sent(since, MOST_SENT_BYTES)
         sent = await asyncio.to_thread(readable, raw_mails)
+        is_complete = len(sent) == len(raw_mails)
         answers = {message_key(mail_id, self.key): mails for mail_id, mails in answers_by_mail(sent).items()}
         self.answered |= answers.keys()
         for each in awaited:
@@ -309,9 +310,7 @@ class SentAnswers:
             found = await asyncio.to_thread(compare, each.reply_words, mails, each.mail_key, self.key)
             if found is not None:
                 await asyncio.to_thread(self.ledger.comparisons.save, each.mail_key, *found)
-            elif mails or len(sent) < len(
-                raw_mails
-            ):  # what cannot be read, or went to somebody else, may be the answer
+            elif mails or not is_complete:  # what cannot be read, or went to somebody else, may be the answer
                 self.unclear.add(each.mail_key)
             elif each.mail_key not in self.unclear:
                 await asyncio.to_thread(self.ledger.comparisons.not_answered, each.mail_key)

@@ -12,7 +12,7 @@ from typing import Final
 from guarantee_email_agent.email.conversation import text_fingerprint
 from guarantee_email_agent.email.identity import admission_key, copy_key
 from guarantee_email_agent.email.no_reply import has_unclear_recipient, maybe_automatic
-from guarantee_email_agent.email.parsing.email import HEADER_DAMAGES, UNDECODED
+from guarantee_email_agent.email.parsing.email import HEADER_DAMAGES, UNREAD_ENDINGS
 from guarantee_email_agent.email.parsing.parse import parse_date
 from guarantee_email_agent.email.processor_models import AnswerPolicy, IncomingMail
 from guarantee_email_agent.email.recipient import reply_recipient
@@ -92,7 +92,7 @@ def _doubts(mail: IncomingMail, recipient: str | None, policy: AnswerPolicy) -> 
         yield DELAYED
     if not HEADER_DAMAGES.isdisjoint(email.problems):
         yield DAMAGED_HEADER
-    elif any(problem.endswith(("left out", UNDECODED)) for problem in email.problems):
+    elif any(problem.endswith(UNREAD_ENDINGS) for problem in email.problems):
         yield UNEXPLAINED
     if (
         not _ENCRYPTED_TYPES.isdisjoint(email.content_types)

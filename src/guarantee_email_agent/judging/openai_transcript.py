@@ -99,10 +99,8 @@ def _add(messages: list[Message], entry: Mapping[str, Any], where: str) -> None:
 def add_call(messages: list[Message], entry: Mapping[str, Any], kind: str, where: str) -> None:
     """Append a call that stands as an item of its own, with the answer that a tool at the API gave."""
     rest = {key: value for key, value in entry.items() if key not in _OF_ITEM}
-    name, arguments = (
-        entry.get("name", kind.removesuffix(_HOSTED_CALL)),
-        entry.get("arguments", entry.get("input", rest)),
-    )
+    name = entry.get("name", kind.removesuffix(_HOSTED_CALL))
+    arguments = entry.get("arguments", entry.get("input", rest))
     call = call_of(name, arguments, entry.get("call_id", entry.get("id")), where)
     status, is_own = entry.get("status"), "call_id" in entry or kind in _OWN_CALLS
     cut_off = "incomplete" if status == "incomplete" else ""  # a tool that failed is no end of the answer

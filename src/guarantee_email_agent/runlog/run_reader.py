@@ -39,7 +39,7 @@ GREEN: Final = "green"
 GOING_ON: Final = "going on"
 _GROUPS: Final = f"""SELECT category, language, sum(ok), count(*) FROM (
         SELECT case_id, min(verdict = 'passed') AS ok FROM results WHERE run = ? {DECIDED})
-    JOIN cases ON cases.id = case_id GROUP BY category, language ORDER BY category, language"""  # noqa: S608
+    JOIN cases ON cases.id = case_id GROUP BY category, language ORDER BY category, language"""  # noqa: S608 - our own words
 
 _PASSED: Final = "outcome = 'passed'"
 _IN_ORDER: Final = "results.position, results.repetition"
@@ -191,7 +191,7 @@ class RunStore:
         announced: list[str] = run.facts.get("announced", [])
         if not announced:
             return []
-        rows = self.rows(f"SELECT position FROM results WHERE run = ? {DECIDED}", (run.number,))  # noqa: S608
+        rows = self.rows(f"SELECT position FROM results WHERE run = ? {DECIDED}", (run.number,))  # noqa: S608 - our own words
         ran = {position for (position,) in rows}
         return [name for position, name in enumerate(announced, 1) if position not in ran]
 
@@ -255,7 +255,7 @@ class RunStore:
     def passed_by_name(self, run: Run) -> dict[str, bool]:
         """Whether each case of a run passed, in every repetition, in the order of the run."""
         query = f"""SELECT name, min(verdict = 'passed') FROM results JOIN cases ON cases.id = results.case_id
-            WHERE run = ? AND position BETWEEN ? AND ? {DECIDED} ORDER BY position"""  # noqa: S608
+            WHERE run = ? AND position BETWEEN ? AND ? {DECIDED} ORDER BY position"""  # noqa: S608 - our own words
         rows = (row for page in self._pages(run, _PAGE) for row in self.rows(query, (run.number, *page)))
         return {name: bool(passed) for name, passed in rows}
 

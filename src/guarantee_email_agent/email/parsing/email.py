@@ -43,6 +43,8 @@ HEADER_DAMAGES = frozenset({DAMAGED_HEADER, TOO_MANY_HEADERS, REPEATED_HEADER})
 """The problems by which a header may have said more than was read: that no person wrote the mail, for one."""
 
 UNDECODED = "a text cannot be decoded and was taken as it is"
+UNREAD_ENDINGS = ("left out", UNDECODED)
+"""How the problems end by which a mail may have said more than was read."""
 
 _ADDRESS = r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+"
 _FORWARD = r"[-_*=]|\w+ ?:"  # a divider, or a block of header lines

@@ -65,8 +65,8 @@ class ProgramAgent(Agent):
         result = told["task_result"]
         answer_text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
         calls = () if failure and not result else (ToolCall("call_1", TASK_COMPLETE, {"result": answer_text}),)
-        said = ("", told) if record else (text, {})
-        return Step(said[0], calls, TokenUsage(uncounted=1), None, record=said[1], failure=failure)
+        said = told if record else {}
+        return Step("" if record else text, calls, TokenUsage(uncounted=1), None, record=said, failure=failure)
 
     def _run(self, answer: IO[bytes], errors: IO[bytes]) -> FailureReason | None:
         """Why the program's answer does not count; None where it does."""
