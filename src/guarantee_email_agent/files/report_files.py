@@ -101,8 +101,18 @@ def check_writable(path: Path, code: str) -> None:
         raise _unwritable(path, f"it is {kind}", code)
     if not os.access(path if os.path.exists(path) else folder, os.W_OK):
         raise _unwritable(path, "permission denied", code)
-    if path.resolve().suffix.lower() in _NEVER_REPORTS and os.path.exists(path):
+    if kind is None and _holds_work(path.resolve()):
         raise _unwritable(path, "it would take the place of what is no report", code)
+
+
+def _holds_work(path: Path) -> bool:
+    """Whether a file is there that is no report, by its name, or by the header of an instruction file."""
+    suffix, exists = path.suffix.lower(), path.exists()
+    if suffix != ".md" or not exists:
+        return exists and suffix in _NEVER_REPORTS
+    with suppress(OSError), path.open("rb") as file:
+        return file.read(4) == b"---\n"
+    return True  # what cannot be read may be one
 
 
 def _is_same_file(first: Path, second: Path) -> bool:
