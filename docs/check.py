@@ -83,9 +83,8 @@ def main(arguments: Sequence[str]) -> int:
             continue
         problems += [f"{name}:{problem}" for problem in _broken_links(document)]
         with tempfile.TemporaryDirectory(prefix="docs-") as place:
-            copy = _copy_of_project(Path(place) / "project")
             try:
-                ran = _run_commands(document, copy, fix)
+                ran = _run_commands(document, Path(place) / "project", fix)
             except Wrong as wrong:
                 problems.append(f"{name}:{wrong}")
                 print(f"{name}: failed")
@@ -103,8 +102,8 @@ def _documents() -> list[Path]:
     ]
 
 
-def _copy_of_project(copy: Path) -> Path:
-    """The project as git would hand it over: everything that is not ignored."""
+def _copy_project(copy: Path) -> None:
+    """The project as git would hand it over, everything that is not ignored; and its bytecode, to compile it once."""
     listed = subprocess.run(
         ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"),
         cwd=ROOT,
@@ -116,7 +115,8 @@ def _copy_of_project(copy: Path) -> Path:
         if (ROOT / name).is_file():  # a file may be deleted and not yet committed
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, copy / name)
-    return copy
+    for folder in (ROOT / "src").rglob("__pycache__"):
+        shutil.copytree(folder, copy / folder.relative_to(ROOT))
 
 
 def _environment(copy: Path) -> dict[str, str]:
@@ -136,30 +136,31 @@ def _environment(copy: Path) -> dict[str, str]:
 def _run_commands(document: Path, copy: Path, fix: bool) -> int:
     """How many commands the document holds; all of them ran. Raises Wrong at the first that fails."""
     lines = document.read_text(encoding="utf-8").split("\n")
-    environment, count, changes = _environment(copy), 0, list[tuple[Command, list[str]]]()
+    commands = [command for block in _blocks(lines) for command in _commands(block)]
+    environment, changes = _environment(copy), list[tuple[Command, list[str]]]()
+    if commands:
+        _copy_project(copy)
     folder = copy
-    for block in _blocks(lines):
-        for command in _commands(block):
-            count += 1
-            if command.shown is None and _ci_runs(command.script):
-                continue
-            output, folder = _run(command, folder, environment)
-            printed = [line.replace(f"{copy}{os.sep}", "") for line in output]
-            printed = [line for line in printed if not _PROGRESS.fullmatch(line)]
-            if command.shown is None or _same(command.shown, printed):
-                continue
-            if not fix:
-                difference = _difference(command.shown, _shortened(command.shown, printed))
-                raise Wrong(
-                    f"{command.line}: prints something else than what is shown. If it is right, run: "
-                    f"scripts/check --fix\n{difference}"
-                )
-            changes.append((command, _shortened(command.shown, printed)))
+    for command in commands:
+        if command.shown is None and _ci_runs(command.script):
+            continue
+        output, folder = _run(command, folder, environment)
+        printed = [line.replace(f"{copy}{os.sep}", "") for line in output]
+        printed = [line for line in printed if not _PROGRESS.fullmatch(line)]
+        if command.shown is None or _same(command.shown, printed):
+            continue
+        if not fix:
+            difference = _difference(command.shown, _shortened(command.shown, printed))
+            raise Wrong(
+                f"{command.line}: prints something else than what is shown. If it is right, run: "
+                f"scripts/check --fix\n{difference}"
+            )
+        changes.append((command, _shortened(command.shown, printed)))
     for command, printed in reversed(changes):
         lines[command.line : command.end] = printed
     if changes:
         document.write_text("\n".join(lines), encoding="utf-8")
-    return count
+    return len(commands)
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[Block]:
