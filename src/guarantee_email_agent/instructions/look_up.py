@@ -17,8 +17,11 @@ FOUND: Final = "found"
 
 TICKET_NUMBER: Final = "ticket_number"
 
-_SIMPLE_FORMAT: Final = r"(?i)[A-Z]+(?:\\d|\[0-9\]|\[A-Z\]|[A-Z0-9]|\{[0-9]+\}|[-/_]|\\[-./])+"
-"""Begins with letters of its own, and has one length."""
+_SIMPLE_FORMAT: Final = r"(?i)(?:\\d|\[[A-Z0-9-]+\]|[A-Z0-9]|\{[0-9]+\}|[-/_]|\\[-./])+"
+"""Has one length."""
+_PIECE: Final = re.compile(r"\\.|\[[^\]]+\]|.")
+_OWN_LETTER: Final = re.compile(r"(?i)[A-Z]|\[(?!A-Z\])[A-Z-]+\]")
+"""A letter, or one of a few: what tells a format from anybody's."""
 _JOINT: Final = r"(?P<others>\[[^\]]+\])|\\?(?P<joint>[-/._])"
 _MAX_JOINTS: Final = 4
 _MIN_LENGTH: Final = 8
@@ -61,17 +64,21 @@ class NumberPattern:
         self.strict = re.compile(f"(?:{source})", re.IGNORECASE)
         self._joints: list[str] = []
         self._without_joints: re.Pattern[str] | None = None
-        if re.fullmatch(_SIMPLE_FORMAT, source):
+        if re.fullmatch(_SIMPLE_FORMAT, source) and any(map(_OWN_LETTER.fullmatch, _PIECE.findall(source))):
             loose = re.sub(_JOINT, self._loosen, source)
             if len(self._joints) <= _MAX_JOINTS:
                 self._without_joints = re.compile(loose, re.IGNORECASE)
 
     def respelled(self, written: str) -> str | None:
-        """A number as the format has it, where no more is wrong than a joint left out: `KT771209` for `KT-77120-9`.
+        """A number as the format has it, where no more is wrong than joints left out, or hyphens put in their place.
 
-        None for any other text. A short one needs all joints: PO12345 may be an order's.
+        `KT771209` and `KT-771-209` for `KT-77120-9`. None for any other text. A short one needs all joints: PO12345 may
+        be an order's.
         """
-        match = self._without_joints.fullmatch(written) if self._without_joints is not None else None
+        if self._without_joints is None or "--" in written or written[-1] == "-":
+            return None
+        written = written.replace("-", "")
+        match = self._without_joints.fullmatch(written)
         if match is None or sum(map(str.isalnum, written)) < _MIN_LENGTH:
             return None
         number, position = "", 0
