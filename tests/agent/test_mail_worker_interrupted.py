@@ -18,6 +18,7 @@ from guarantee_email_agent.agent.process_identity import process_name
 from guarantee_email_agent.config.settings import Mode
 from guarantee_email_agent.email.identity import content_identity, mail_identity
 from guarantee_email_agent.email.parsing.parse import parse_email
+from guarantee_email_agent.email.processor_models import ModelSettings
 from guarantee_email_agent.ledger.ledger import Claim
 
 
@@ -39,10 +40,12 @@ def ended_process() -> str:
 def test_on_this_machine_their_mails_are_free_at_once(
     agent: AgentInMemory, caplog: pytest.LogCaptureFixture, sending: bool
 ) -> None:
-    agent.worker = replace(agent.worker, has_live_model=True)
+    processor = replace(agent.worker.processor, model=ModelSettings("claude-sonnet-4-6"))
+    agent.worker = replace(agent.worker, processor=processor, has_live_model=True, max_cost_usd=9.0)
     claimed_by(agent, ended_process(), sending=sending)
     result = agent.work()
     assert (result.disposition, result.cost_usd) == ("answered", None)  # who knows what the other one paid
+    assert 0.01 < agent.ledger.costs.today() < 0.1  # the most that the request took that it may have had under way
     assert "Email first is free again: the agent that claimed it, " in caplog.text
 
 

@@ -35,7 +35,7 @@ def waiting(ledger: Ledger, *before: str) -> None:
 
 
 def release(ledger: Ledger, ended: Any = runs) -> None:
-    ledger.interventions.release(MAIL, ended)
+    ledger.interventions.release(MAIL, ended, is_paid=True)
 
 
 def to_unmark(ledger: Ledger, owner: str = "two:2") -> Claim:
@@ -73,10 +73,13 @@ class TestWaitsAndClaims:
         assert isinstance(ledger.state(LOCATION), Busy)
         ledger.intend_ticket(claim, "mail-1")
 
-    def test_the_claim_of_a_killed_agent_ends_and_what_it_did_stays_known(self, ledger: Ledger) -> None:
+    def test_the_claim_of_a_killed_agent_ends_and_what_it_did_stays_known(
+        self, ledger: Ledger, ledger_sql: Any
+    ) -> None:
         claim = claimed(ledger)
         WRITES["intend_ticket"](ledger, claim)
         release(ledger, has_ended)
+        assert ledger_sql.rows("SELECT worked_s, cost_usd FROM ledger_mails") == [(0.0, None)]  # and what it paid, not
         assert claimed(ledger, owner="two:2").previous == "ticketing"
         with pytest.raises(LeaseLostError):
             ledger.ticket_created(claim, "TICKET-1")

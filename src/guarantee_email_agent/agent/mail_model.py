@@ -36,8 +36,9 @@ class CostLimitedModel(ModelClient):
     comes once the limit is reached, and LedgerError where what was spent cannot be known: nothing was asked.
     """
 
-    def __init__(self, model: LanguageModel, ledger: Ledger, max_usd: float, memory: Memory) -> None:
-        self._model = model
+    def __init__(self, model: LanguageModel, ledger: Ledger, max_usd: float, memory: Memory, lost: int = 0) -> None:
+        """lost: requests of this mail that an agent which was killed may have had under way."""
+        self._model, self._lost = model, lost
         self._ledger = ledger
         self._max_usd = max_usd
         self._memory = memory
@@ -45,6 +46,8 @@ class CostLimitedModel(ModelClient):
 
     async def create(self, **request: Any) -> Any:
         if not self._begun:
+            await self._pay(self._lost * _most_usd(request))
+            self._lost = 0
             if self._memory.unsaved_usd:
                 await self._save(0.0)
             spent = await asyncio.to_thread(self._ledger.costs.today)
@@ -57,7 +60,7 @@ class CostLimitedModel(ModelClient):
                 answer = await self._model.messages.create(**request)
             finally:
                 if attempts.lost:
-                    await self._pay(attempts.lost * (cost_usd(request["model"], _most_tokens(request)) or 0.0))
+                    await self._pay(attempts.lost * _most_usd(request))
         name = model_of(answer, request["model"])
         if name != OFFLINE_MODEL:
             # A server may put another model in its place, and what that costs nobody knows: it is not for nothing.
@@ -85,6 +88,10 @@ def _most_tokens(request: Mapping[str, Any]) -> TokenUsage:
     """What an answer that does not come or say so can have taken: no token is shorter than a byte."""
     sent = len(canonical_json(all_parts(request)).encode(errors="surrogatepass"))
     return TokenUsage(output_tokens=request.get("max_tokens", 0), cache_creation_input_tokens=sent)
+
+
+def _most_usd(request: Mapping[str, Any]) -> float:
+    return cost_usd(request["model"], _most_tokens(request)) or 0.0
 
 
 def check_price(llm: Llm) -> None:

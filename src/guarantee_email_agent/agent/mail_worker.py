@@ -35,7 +35,7 @@ from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.ledger.interventions import SHORT_KEY
 from guarantee_email_agent.ledger.ledger import Claim, LeaseLostError, Ledger, OpenMails
 from guarantee_email_agent.ledger.mail_state import Busy, Done, Free, InboxState, Waiting
-from guarantee_email_agent.ledger.tables import CRASH, RELEASED
+from guarantee_email_agent.ledger.tables import CRASH, RELEASED, STOPPED
 from guarantee_email_agent.llm.usage import MeteredModel
 from guarantee_email_agent.services.ports import PARKED, DraftState, InboxEntry, Mailbox, MailMark, SentState
 from guarantee_email_agent.utils.clock import counted_waits
@@ -56,7 +56,6 @@ LARGE_BYTES = 2_000_000
 
 _DRAFT_PROOFS: Final[Mapping[DraftState, SentState]] = {"saved": "sent", "not_saved": "not_sent", "unknown": "unknown"}
 _PROVED = "proved"  # its reply was found where it lies
-_STOPPED = "stopped"
 OTHER_MODE: Final = "other_mode"
 
 
@@ -239,9 +238,9 @@ class MailWorker:
         except asyncio.CancelledError:
             # Not counted, since the agent was stopped; not retried at once, since a reply may be on its way.
             with suppress(AgentError):
-                await self._outcomes.release(claim, _STOPPED, RETRY_BACKOFF.first_s, counts=False)
+                await self._outcomes.release(claim, STOPPED, RETRY_BACKOFF.first_s, counts=False)
             raise
-        if self.has_live_model and claim.reason in (CRASH, _STOPPED):  # what that try took of it nobody knows
+        if self.has_live_model and claim.reason in (CRASH, STOPPED):  # what that try took of it nobody knows
             result = replace(result, cost_usd=None)
         return replace(result, mail_key=claim.mail_key)
 
@@ -367,10 +366,10 @@ class MailWorker:
         return await self._outcomes.finish(entry, claim, outcome, _PROVED)
 
     async def _process(self, entry: InboxEntry, claim: Claim, mail: Email | bytes) -> WorkResult:
-        live = self.processor.llm
-        limited = (
-            live if self.max_cost_usd is None else CostLimitedModel(live, self.ledger, self.max_cost_usd, self.memory)
-        )
+        limited = self.processor.llm
+        if self.max_cost_usd is not None:
+            lost = int(self.has_live_model and claim.reason == CRASH)
+            limited = CostLimitedModel(limited, self.ledger, self.max_cost_usd, self.memory, lost)
         model = MeteredModel(limited)
         asked = CachingModel(model, self.memory.answers_to(claim.mail_key)) if self.has_live_model else model
         outbox = Outbox(self.mailbox, self.processor.ticketing, self.ledger, claim, entry.id, self.settings)

@@ -38,7 +38,7 @@ def steer(config: Config, action: Action, name: str, terminal: Terminal) -> None
             done = "is with a person now; no agent answers it" if is_new else "was with a person before"
             terminal.outcome(f"✓ Mail {row.short_key} {done}. An agent that runs sets its mark; an older one stays")
             return
-        ledger.interventions.release(row.mail_key, has_ended)
+        ledger.interventions.release(row.mail_key, has_ended, is_paid=config.llm.provider != "offline")
     when = f"within {config.agent.poll_interval_s:g} s" if is_watched else "once one runs: none does now"
     told = "is given back to the agents, with all its tries. One takes its mark off and looks at it"
     terminal.outcome(f"✓ Mail {row.short_key} {told} {when}")

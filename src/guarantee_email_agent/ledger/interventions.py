@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from sqlalchemy import Connection, Update, case, or_, select, update
+from sqlalchemy import Connection, Update, case, func, or_, select, update
 
 from guarantee_email_agent.ledger.database import Database
 from guarantee_email_agent.ledger.mail_state import left_s
@@ -20,6 +20,7 @@ from guarantee_email_agent.ledger.tables import (
     NOW,
     RELEASED,
     STAGE_WITHOUT_REPLY,
+    STOPPED,
     UNMARK_ALL,
     AnyRow,
     mails,
@@ -53,10 +54,11 @@ class Interventions:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def release(self, mail_key: str, has_ended: Callable[[str], bool]) -> None:
+    def release(self, mail_key: str, has_ended: Callable[[str], bool], *, is_paid: bool = False) -> None:
         """Let the agents work on a mail now: end its wait, the claim of an agent that runs no more, or its parking.
 
-        An agent takes its mark off. All its tries are new.
+        An agent takes its mark off. All its tries are new. is_paid: whether a language model is, by the mail; what an
+        interrupted try took of it stays unknown.
         """
         with self._database.write_transaction() as connection:
             row = _read(connection, mail_key)
@@ -65,6 +67,8 @@ class Interventions:
             if row.outcome is None:
                 _require_free(row, has_ended)
             values = {"stage": _STAGE_OF_RELEASED, "reason": RELEASED, "attempts": 0, "crashes": 0}
+            if is_paid and (row.owner is not None or row.reason == STOPPED):
+                values |= {"worked_s": func.coalesce(mails.c.worked_s, 0.0), "cost_usd": None}
             connection.execute(_taken(mail_key).values(outcome=None, since=NOW, **values))
 
     def hand_over(self, mail_key: str) -> bool:

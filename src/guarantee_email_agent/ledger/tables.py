@@ -201,6 +201,9 @@ RELEASED: Final = "released"
 CRASH: Final = "crash"
 """The reason of a mail whose last claim was neither ended nor given back: its owner died, or stood still."""
 
+STOPPED: Final = "stopped"
+"""The reason of a mail whose agent was stopped in the middle of it. As after a crash, nobody knows what that cost."""
+
 BEFORE_SENDING: Final[tuple[Stage, ...]] = ("claimed", "ticketing", "ticketed")
 _HAS_REPLY_INTENT: Final = mails.c.reply_message_id.is_not(None)
 # Its proof, or who stands still after sending it, may come hours after a reply has left.
