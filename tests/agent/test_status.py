@@ -129,7 +129,7 @@ with desk.ledger() as ledger:
         assert report["agents"][0]["state"] == "killed"
         assert report["failed"][0]["mail_key"] == failed
 
-    @pytest.mark.parametrize(("silence_s", "code"), [(800, 1), (1000, 0)])
+    @pytest.mark.parametrize(("silence_s", "code"), [(800, 1), (1000, 0), (-800, 1), (-1000, 0)])
     def test_a_container_that_was_replaced_is_a_problem_for_a_while(
         self, desk: SteeredDesk, capsys: pytest.CaptureFixture[str], silence_s: int, code: int
     ) -> None:
@@ -218,6 +218,7 @@ class TestLog:
             ["--today", "--since", "2026-01-01"],
             ["--outcome", "lost"],
             ["--limit", "0"],
+            ["--since", "today", "--until", "yesterday"],
             ["--summary"],
         ],
     )

@@ -28,9 +28,10 @@ def test_the_last_report_counts_and_the_start_stays(
     assert agent.seen_at - agent.started_at >= 100
 
 
-def test_who_was_killed_is_forgotten_after_a_day(ledger: Ledger, ledger_sql: LedgerSql) -> None:
+@pytest.mark.parametrize("clock", [1, -1])
+def test_who_was_killed_is_forgotten_after_a_day(ledger: Ledger, ledger_sql: LedgerSql, clock: int) -> None:
     ledger.agents.beat("one:1", AgentReport("1.0", "answer"))
-    age(ledger_sql, FORGOTTEN_S + 1)
+    age(ledger_sql, clock * (FORGOTTEN_S + 1))
     ledger.agents.beat("two:2", AgentReport("1.0", "answer"))
     assert ledger.agents.names() == ["two:2"]
 

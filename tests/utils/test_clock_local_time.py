@@ -4,6 +4,7 @@ from datetime import date, time
 
 import pytest
 
+from guarantee_email_agent.cli import run
 from guarantee_email_agent.utils.clock import LocalTime
 
 BERLIN = LocalTime("Europe/Berlin")
@@ -27,6 +28,7 @@ def test_without_one_it_is_the_machines(monkeypatch: pytest.MonkeyPatch) -> None
         clock = LocalTime()
         assert (clock.text(WINTER), clock.zone_at(WINTER)) == ("2026-01-18 18:43:45", "JST, UTC+09:00")
         assert clock.text(clock.seconds(date(2026, 1, 18))) == "2026-01-18 00:00:00"
+        assert run(["log", "--since", "9999-12-31 23:59"]) == 2  # no such moment there
     finally:
         monkeypatch.undo()
         system_time.tzset()

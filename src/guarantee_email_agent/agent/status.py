@@ -20,7 +20,7 @@ from guarantee_email_agent.utils.terminal import Terminal, pluralize
 from guarantee_email_agent.utils.text import duration, printable
 
 SILENT_S: Final = 60.0
-"""After so many seconds without a sign of life an agent may be gone."""
+"""After so many seconds without a sign of life, or before one that the clock has yet to come to, it may be gone."""
 
 GONE_S: Final = 900.0
 """After so many seconds an agent that is silent is no problem, if another one runs: a container was replaced."""
@@ -37,7 +37,7 @@ def agent_state(agent: RunningAgent, now: float) -> AgentState:
     """now: seconds since 1970 on the ledger's clock."""
     if has_ended(agent.owner):
         return "killed"
-    return "silent" if now - agent.seen_at > SILENT_S else "running"
+    return "silent" if abs(now - agent.seen_at) > SILENT_S else "running"
 
 
 LISTED: Final = 20
@@ -108,7 +108,7 @@ class Status:
     def is_problem(self, agent: RunningAgent) -> bool:
         """Whether a person should look after this agent. One in another container cannot be told from one that died."""
         state = agent_state(agent, self.now)
-        if state == "silent" and self.now - agent.seen_at > GONE_S:
+        if state == "silent" and abs(self.now - agent.seen_at) > GONE_S:
             return not self.is_served
         return state != "running"
 
@@ -191,7 +191,8 @@ def _counted(outcome: str, group: Sequence[LedgerCount]) -> str:
 
 def _print_agent(agent: RunningAgent, status: Status, clock: LocalTime, terminal: Terminal) -> None:
     state, silence_s = agent_state(agent, status.now), status.now - agent.seen_at
-    seen = "" if state == "running" else f", last seen {clock.text(agent.seen_at)}, {duration(silence_s)} ago"
+    when = "ago" if silence_s >= 0 else "ahead of the clock, which was set back"
+    seen = "" if state == "running" else f", last seen {clock.text(agent.seen_at)}, {duration(abs(silence_s))} {when}"
     text = (
         f"Agent {printable(short_owner(agent.owner))} {_STATES[state]}: mode {printable(agent.mode)}, version "
         f"{printable(agent.version)}, since {clock.text(agent.started_at)}{seen}"

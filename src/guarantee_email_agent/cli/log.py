@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from datetime import datetime, timedelta
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,7 +67,8 @@ def _moment(text: str) -> datetime | int:
         return _DAYS_AGO[text]
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        moment.timestamp()  # of the last day there is, some zones have none
+    except (ValueError, OverflowError):
         moment = None
     if moment is None or moment.year < 1971:
         raise argparse.ArgumentTypeError(
@@ -97,10 +99,10 @@ def _run(options: argparse.Namespace) -> int:
         now = reader.now()
         since = _seconds(0 if options.today else options.since, clock, now) or 0.0
         until = _seconds(options.until, clock, now)
+        end = min(until or now, now)
+        if since >= (end if options.summary else until or inf):
+            raise ConfigurationError("log: no time has passed from --since to --until", "cli_bad_usage")
         if options.summary:
-            end = now if until is None else min(until, now)
-            if since >= end:
-                raise ConfigurationError("log: no time has passed from --since to --until", "cli_bad_usage")
             terminal = arguments.results_terminal(options)
             for line in summary_lines(reader, since, end, clock):
                 terminal.line(line)

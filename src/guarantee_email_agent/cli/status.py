@@ -11,8 +11,7 @@ from guarantee_email_agent.utils.errors import EXIT_FAILURE, EXIT_SUCCESS
 _EXIT_CODES = """\
   0    it was shown, whatever it is
   1    the ledger cannot be read now, or the output could not be written; with --fail-on-problem: no agent runs, one was
-       killed or may be gone, a service is down, the ledger cannot be written, a mail failed, or one was released and
-       still bears its mark
+       killed or may be gone, a service is down, the ledger cannot be written, or a mail failed
   2    configuration error: no ledger, or one of another version, bad configuration, bad usage
 """
 

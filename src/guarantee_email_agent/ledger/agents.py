@@ -15,7 +15,7 @@ from guarantee_email_agent.ledger.database import Database
 from guarantee_email_agent.ledger.tables import NOW, TOKEN, agents, by_dialect, mails, require_form
 
 FORGOTTEN_S: Final = 86_400.0
-"""After so many seconds of silence the entry of an agent that was killed goes."""
+"""After so many seconds of silence, or so far ahead of the clock, the entry of an agent that was killed goes."""
 
 _CODE: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _NO_CODE: Final = re.compile(r"[^A-Za-z0-9_.-]")
@@ -102,7 +102,7 @@ class RunningAgents:
         }
         with self._database.write_transaction() as connection:
             connection.execute(_SAVE[connection.dialect.name], values)
-            connection.execute(delete(agents).where(agents.c.seen_at < NOW - FORGOTTEN_S))
+            connection.execute(delete(agents).where(func.abs(agents.c.seen_at - NOW) > FORGOTTEN_S))
             for mail_key, done in (work or {}).items():
                 paid = func.coalesce(mails.c.cost_usd, case((mails.c.worked_s.is_(None), 0.0)))
                 sums = {
