@@ -66,8 +66,13 @@ def words_of(text: str) -> list[str]:
     return normalize_phrase(text).split()[:_MOST_WORDS]
 
 
-def likeness(one: Sequence[str], other: Sequence[str]) -> int:
-    """Percent of the words that two texts have in common, in their order, rounded down."""
+def likeness(one: Sequence[str], other: Sequence[str]) -> int | None:
+    """Percent of the words that two texts have in common, in their order, rounded down.
+
+    None, not known, for an answer without text, as one that is encrypted, and for what is cut.
+    """
+    if not other or max(len(one), len(other)) >= _MOST_WORDS:
+        return None
     return int(100 * SequenceMatcher(None, one, other, autojunk=False).ratio())
 
 
@@ -93,7 +98,6 @@ def compare(written: str, sent: Iterable[Email], mail_key: str, key: bytes) -> t
     """How a person's answer compares with the agent's, and the percent of words that they have in common.
 
     written: as `written_reply` has it. sent: what goes on with the mail; None where nothing of it went to the customer.
-    Unknown for an answer without text, as one that is encrypted.
     """
     to, *one = [written[place : place + _DIGITS] for place in range(0, len(written), _DIGITS)]
     answer = next(
@@ -102,11 +106,10 @@ def compare(written: str, sent: Iterable[Email], mail_key: str, key: bytes) -> t
     if answer is None:
         return None
     other = [_hashed(word, mail_key, key) for word in words_of(written_text(answer))]
-    if not other or max(len(one), len(other)) >= _MOST_WORDS:
-        return "unknown", None
     if len(one) == len(other):
         one = [theirs if ours == _FILLED_IN else ours for ours, theirs in zip(one, other, strict=True)]
-    percent = likeness(one, other)
+    if (percent := likeness(one, other)) is None:
+        return "unknown", None
     return "as_it_was" if percent == 100 else "edited" if percent >= _EDITED_PERCENT else "another", percent
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import io
 import json
-from errno import EACCES
+from errno import EACCES, ENOSPC
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from guarantee_email_agent.eval.past_mails import ANY_TIME, _Folder
 from guarantee_email_agent.eval.sealing.rehearse_command import PairLabels, RehearseOptions, rehearse
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.services.mail.maildir import Maildir
-from guarantee_email_agent.utils.errors import AgentError
+from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 
 FIRST = """\
 From: Ida Lund <ida@firm.de>
@@ -112,17 +112,42 @@ def test_a_person_labels_each_pair(pairs: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "told"), [(None, "at least 0. Nothing was sent.\nNot known: what people sent"), ("empty", " 0. Nothing")]
+    ("sent", "told", "people"),
+    [
+        (None, "at least 0. Nothing was sent.\nNot known: what", "Not known: what people sent. Name a folder of it"),
+        ("another", " 0. Nothing", "No answer by a person"),
+        ("encrypted", " 1. Nothing", "Not known: their answer has no text"),
+    ],
 )
-def test_what_nobody_looked_for_is_no_silence(config: Config, tmp_path: Path, sent: str | None, told: str) -> None:
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "MAIL.EML").write_text(FIRST, encoding="utf-8")
-    folder = None if sent is None else tmp_path / sent
-    options = RehearseOptions(to=tmp_path / "to", period=ANY_TIME, today="2026-07-01", folder=tmp_path, sent=folder)
+def test_what_nobody_looked_for_or_can_read_is_no_silence(
+    config: Config, tmp_path: Path, sent: str | None, told: str, people: str
+) -> None:
+    encrypted = ANSWER.format(day=4, to="first", more="Content-Type: application/pkcs7-mime\n", say="")
+    for name, text in (("mails", FIRST), ("another", FIRST), ("encrypted", encrypted)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "MAIL.EML").write_text(text, encoding="utf-8")
+    mails, folder = tmp_path / "mails", None if sent is None else tmp_path / sent
+    options = RehearseOptions(to=tmp_path / "to", period=ANY_TIME, today="2026-07-01", folder=mails, sent=folder)
     assert rehearse(options, config, stream := io.StringIO(), lambda _: None) == 0
     assert told in stream.getvalue()
-    told = "Not known: what people sent. Name a folder of it with --sent" if sent is None else "No answer by a person"
-    assert PairLabels(options.to).items()[0].texts[2][1].startswith(told)
+    assert PairLabels(options.to).items()[0].texts[2][1].startswith(people)
+    assert "alike_percent" not in (options.to / "pair_0001.yaml").read_text(encoding="utf-8")
+
+
+def test_nothing_to_rehearse_or_a_full_disk_is_one_line(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("guarantee_email_agent.eval.sealing.sample_and_seal.write_new_file", full)
+    for folder, problem in (
+        (tmp_path, "There is no mail to rehearse. Name"),
+        (None, r"to cannot be written \(No space"),
+    ):
+        options = RehearseOptions(to=tmp_path / "to", period=ANY_TIME, today="2026-07-01", folder=folder)
+        with pytest.raises(ConfigurationError, match=problem):
+            rehearse(options, config, io.StringIO(), lambda _: None)
 
 
 def test_mails_that_nobody_may_see_are_not_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

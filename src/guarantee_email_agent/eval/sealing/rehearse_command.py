@@ -36,19 +36,19 @@ from guarantee_email_agent.eval.past_mails import (
     read_mail,
 )
 from guarantee_email_agent.eval.sealing.mail_labels import label_error, read_item
-from guarantee_email_agent.eval.sealing.sample_and_seal import make_new_folder
+from guarantee_email_agent.eval.sealing.sample_and_seal import make_new_folder, write_into
 from guarantee_email_agent.files.report_files import write_whole
-from guarantee_email_agent.files.text_file import write_new_file
 from guarantee_email_agent.files.yaml import dump
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.runlog.labelling import LabelField, LabelItem
 from guarantee_email_agent.services.look_ups import instruction_files
 from guarantee_email_agent.services.ports import Thread
-from guarantee_email_agent.utils.errors import EXIT_SUCCESS
+from guarantee_email_agent.utils.errors import EXIT_SUCCESS, ConfigurationError
 from guarantee_email_agent.utils.terminal import Terminal, TextStream, pluralize
 from guarantee_email_agent.utils.text import printable
 
 PAIRS: Final = "pair_*.yaml"
+_NO_TEXT: Final = "Not known: their answer has no text that can be read, as one that is encrypted"
 _LABELS: Final = (
     ("as good", "as good as what was sent, or better"),
     ("edited", "good once a person has edited it"),
@@ -74,7 +74,7 @@ def rehearse(
 ) -> int:
     """Write a file for each mail, and print what would have become of them; the exit code.
 
-    Raises as `sample_mails` does, and MCPConnectionError for a look-up's service that cannot be reached.
+    Raises as `sample_mails` does for one mail, and MCPConnectionError for a look-up's service that cannot be reached.
     """
     instructions = instruction_files(config).load()
     counts: Counter[str] = Counter()
@@ -106,6 +106,9 @@ async def _rehearse(
     services = DryServices(LookUpSource(ask=True), instructions.look_ups, live=options.live)
     async with past_mails(config, options.folder) as mails, dry_runs(config, policy, services) as run:
         found = await find_mails(mails, options.period)
+        if not found.ids:
+            problem = "; ".join(("There is no mail to rehearse", *found.left_out()))
+            raise ConfigurationError(f"{problem}. Name a longer time", "rehearse_no_mail")
         sent, unknown = await _sent_mails(options, config, mails)
         answers = answers_by_mail(sent)
         make_new_folder(options.to)
@@ -121,7 +124,7 @@ async def _rehearse(
             counts["both"] += done.reply is not None and people is not None
             pair = _pair(done, people, raw, policy.own_addresses, instructions, options.today)
             pair |= {"people": {"not_known": unknown}} if unknown and people is None else {}
-            write_new_file(options.to / f"pair_{number:04d}.yaml", dump(pair).encode())
+            write_into(options.to, f"pair_{number:04d}.yaml", dump(pair))
     return found, unknown
 
 
@@ -162,8 +165,9 @@ def _pair(
         "agent": agent | ({"reply": anonymizer.replace(reply)} if reply else {}),
     }
     if people is not None:
-        pair["people"] = {"reply": anonymizer.replace(written)}
-        pair |= {"alike_percent": likeness(words_of(reply), words_of(written))} if reply else {}
+        pair["people"] = {"reply": anonymizer.replace(written)} if written.strip() else {"not_known": _NO_TEXT}
+        percent = likeness(words_of(reply), words_of(written)) if reply else None
+        pair |= {} if percent is None else {"alike_percent": percent}
     return pair
 
 

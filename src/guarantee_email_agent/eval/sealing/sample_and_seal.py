@@ -66,16 +66,13 @@ def sample_mails(
     found, drawn = asyncio.run(_draw(options, config))
     make_new_folder(options.to)  # only now: what is refused leaves none behind
     own = AnswerPolicy.of(config).own_addresses
-    try:
-        for number, (raw, email) in enumerate(drawn, 1):
-            scenario_id = f"{UNLABELLED}_{number:03d}"
-            data = _unlabelled(scenario_id, options.today, email, raw, own, instructions, find_thread)
-            write_new_file(options.to / f"{scenario_id}.yaml", file_text(data, None).encode())
-        manifest = {"kind": "development", "drawn_from": len(found.ids), "drawn": len(drawn)}
-        manifest |= {"period": found.period, "seed": options.seed}
-        write_new_file(options.to / MANIFEST, dump(manifest).encode())
-    except OSError as error:
-        raise _refused(options.to, f"cannot be written ({error.strerror}). Name another folder with --to") from None
+    for number, (raw, email) in enumerate(drawn, 1):
+        scenario_id = f"{UNLABELLED}_{number:03d}"
+        data = _unlabelled(scenario_id, options.today, email, raw, own, instructions, find_thread)
+        write_into(options.to, f"{scenario_id}.yaml", file_text(data, None))
+    manifest = {"kind": "development", "drawn_from": len(found.ids), "drawn": len(drawn)}
+    manifest |= {"period": found.period, "seed": options.seed}
+    write_into(options.to, MANIFEST, dump(manifest))
     terminal = Terminal(stream)
     drawn_from = f"{pluralize(len(found.ids), 'mail')} received {found.period}"
     terminal.outcome(
@@ -137,6 +134,14 @@ def make_new_folder(folder: Path) -> None:
     except OSError as error:
         raise _refused(folder, f"cannot be made ({error.strerror}). Name another folder with --to") from None
     raise _refused(folder, "is there already, and not empty. Name another folder with --to")
+
+
+def write_into(folder: Path, name: str, text: str) -> None:
+    """Raises as `make_new_folder` does."""
+    try:
+        write_new_file(folder / name, text.encode())
+    except OSError as error:
+        raise _refused(folder, f"cannot be written ({error.strerror}). Name another folder with --to") from None
 
 
 def _refused(folder: Path, problem: str) -> ConfigurationError:
