@@ -121,6 +121,8 @@ class TestProblems:
             ({"nick": ["a"]}, "nick", "must be text, not a list"),
             ({"from": None}, "from", "must be text, but is empty"),
             ({"weight": "3.5"}, "weight", "must be a number, not the text '3.5'; remove the quotes"),
+            ({"weight": "1_000"}, "weight", "must be a number, not the text '1_000'"),
+            ({"weight": "1e400"}, "weight", "must be a number, not the text '1e400'"),
             ({"weight": float("nan")}, "weight", "must be a number, not nan"),
             ({"happy": "Yes"}, "happy", "must be true or false, not the text 'Yes'; write true without quotes"),
             ({"tags": None}, "tags", "must be a list, but is empty; write [] for none, or remove the key"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Literal
 
 KeyPath = tuple[str | int, ...]
@@ -117,10 +118,9 @@ def _close_match(word: object, choices: Iterable[object]) -> str | None:
 
 def unquote_hint(value: object) -> str:
     """What to do with a number in quotes."""
-    if isinstance(value, str):
+    if isinstance(value, str) and "_" not in value:  # Python's own, which stands there without quotes
         with suppress(ValueError):
-            float(value)
-            return "; remove the quotes"
+            return "; remove the quotes" if isfinite(float(value)) else ""
     return ""
 
 

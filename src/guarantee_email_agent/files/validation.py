@@ -54,8 +54,7 @@ def number(default: T, doc: str, minimum: float, maximum: float | None = None, *
 
     def check(value: float) -> str | None:
         is_low = value <= minimum if above else value < minimum
-        shown = int(value) if value == int(value) else value
-        return f"must be {limits}, not {shown}" if is_low or (maximum is not None and value > maximum) else None
+        return f"must be {limits}, not {value:.15g}" if is_low or (maximum is not None and value > maximum) else None
 
     schema = {"exclusiveMinimum" if above else "minimum": minimum, "maximum": maximum}
     return setting(default, doc, check, {name: limit for name, limit in schema.items() if limit is not None})
