@@ -29,8 +29,8 @@ def test_it_counts_what_was_done(
     assert rest == (
         "\nAnswered: 1\nDrafted: 0\nHanded over: 1\n    anger: 1\nNot answered: 0\n"
         "Quarantined: 0\nUnknown: 0\nObserved: 0\n"
-        "\nLanguage model: 0.2500 USD, without 1 mail whose cost is not known\nDown now: nothing\nUnfinished now: 0\n"
-        "Too old: not counted yet\n"
+        "\nLanguage model, for these: 0.2500 USD, without 1 mail whose cost is not known\nDown now: nothing\n"
+        "Unfinished now: 0\nWaiting in the inbox, as one:1 saw it last: not known\nToo old: not counted yet\n"
         "Left to a person after a failure, of all days: 0\n"
     )
     monkeypatch.setattr(mail_history, "MAX_MAILS", 1)  # of which the cost is read

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_location, mailbox_name
 from guarantee_email_agent.agent.outbox import NOT_WAITING
-from guarantee_email_agent.agent.status import current_outages, read_status
+from guarantee_email_agent.agent.status import agent_state, read_status
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.ledger.interventions import short_owner
 from guarantee_email_agent.ledger.ledger_reader import LedgerReader, LedgerRow
@@ -89,10 +89,11 @@ def summary_lines(reader: LedgerReader, begin: float, end: float, clock: LocalTi
     paid, unknown = sum(filter(None, costs)), costs.count(None) + not_read
     without = f", without {pluralize(unknown, 'mail')} whose cost is not known" if unknown else ""
     yield ""
-    yield f"Language model: {f'{amount(paid)} USD' if paid or unknown else 'no cost'}{without}"
+    yield f"Language model, for these: {f'{amount(paid)} USD' if paid or unknown else 'no cost'}{without}"
     status = read_status(reader)
-    outages = [(agent, outage) for agent in status.agents for outage in current_outages(agent, status.now)]
-    yield f"Down now:{'' if outages else ' nothing' if status.is_served else ' not known, since no agent runs'}"
+    running = [agent for agent in status.agents if agent_state(agent, status.now) == "running"]
+    outages = [(agent, outage) for agent in running for outage in agent.outages]
+    yield f"Down now:{'' if outages else ' nothing' if running else ' not known, since no agent runs'}"
     yield from (
         f"    {outage.service} since {clock.text(outage.since)} ({outage.code}; {short_owner(agent.owner)})"
         for agent, outage in outages
@@ -101,6 +102,9 @@ def summary_lines(reader: LedgerReader, begin: float, end: float, clock: LocalTi
     ages_s = [status.now - row.created_at for row in unfinished]
     seen = f", the oldest first seen {duration(max(ages_s))} ago" if ages_s else ""
     yield f"Unfinished now: {len(unfinished)}{seen}"
+    for agent in running:
+        waiting = "not known" if agent.waiting is None else agent.waiting
+        yield f"Waiting in the inbox, as {short_owner(agent.owner)} saw it last: {waiting}"
     yield "Too old: not counted yet" if status.too_old is None else f"Too old, left alone: {status.too_old}"
     yield f"Left to a person after a failure, of all days: {status.failed_count}"
 
