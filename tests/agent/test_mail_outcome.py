@@ -44,18 +44,6 @@ def outcome_lines(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 class TestCount:
-    def test_not_a_mail_whose_mark_is_set_by_another_agent(
-        self, desk: AgentInMemory, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        desk.work()
-        desk.mailbox.marks.clear()
-        caplog.clear()
-        with caplog.at_level(logging.INFO):
-            result = desk.work()
-        assert (result.disposition, result.ended) == ("answered", None)
-        assert "was finished before: answered" in caplog.text
-        assert outcome_lines(caplog) == []
-
     def test_a_mail_at_its_end_where_its_mark_has_to_wait(
         self, desk: AgentInMemory, caplog: pytest.LogCaptureFixture
     ) -> None:
@@ -65,6 +53,7 @@ class TestCount:
         assert (first.disposition, first.ended, first.scenario) == ("outage", "answered", "valid-warranty")
         assert first.error.code == "mail_unavailable"
         assert (second.disposition, second.ended) == ("answered", None)
+        assert "was finished before: answered" in caplog.text
         assert outcome_lines(caplog) == ["answered"]
 
     def test_a_daemon_counts_no_copy(self, ledger: Ledger) -> None:
@@ -81,7 +70,7 @@ class TestCost:
         desk.configure(mail_budget_s=0.5)
         with caplog.at_level(logging.INFO):
             result = desk.work()
-        assert (result.disposition, result.tokens) == ("failed", TOKENS)
+        assert (result.disposition, result.retry_s, result.tokens) == ("failed", 300.0, TOKENS)  # one may be slow
         assert result.cost_usd == pytest.approx(DOLLARS)
         assert list(result.step_ms)[-1] == "check_warranty"
         assert caplog.text.count("Email first took 1000 tokens in 1 calls (0.0150 USD)") == 1

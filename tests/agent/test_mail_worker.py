@@ -38,12 +38,6 @@ class TestRetries:
             assert agent.work().disposition == "outage"
         assert agent.work().disposition == "answered"
 
-    def test_a_mail_over_its_time_waits_for_a_service_that_may_be_slow(self, agent: AgentInMemory) -> None:
-        agent.configure(mail_budget_s=0.05)
-        agent.warranties.hangs = True
-        result = agent.work()
-        assert (result.disposition, result.retry_s) == ("failed", 5 * MINUTE)
-
     @pytest.mark.parametrize(("held_back_s", "disposition"), [(0.1, "failed"), (0.4, "outage")])
     def test_a_mail_is_not_to_blame_for_the_time_that_a_rate_limit_took(
         self, agent: AgentInMemory, held_back_s: float, disposition: str

@@ -219,7 +219,6 @@ class TestLog:
             ["--outcome", "lost"],
             ["--limit", "0"],
             ["--since", "today", "--until", "yesterday"],
-            ["--summary"],
         ],
     )
     def test_bad_usage(self, desk: SteeredDesk, options: list[str]) -> None:

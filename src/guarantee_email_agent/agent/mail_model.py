@@ -47,7 +47,6 @@ class CostLimitedModel(ModelClient):
     async def create(self, **request: Any) -> Any:
         if not self._begun:
             await self._pay(self._lost * _most_usd(request))
-            self._lost = 0
             if self._memory.unsaved_usd:
                 await self._save(0.0)
             spent = await asyncio.to_thread(self._ledger.costs.today)

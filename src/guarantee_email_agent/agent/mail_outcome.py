@@ -185,7 +185,7 @@ class OutcomeWriter:
         self, entry: InboxEntry, claim: Claim, code: str, error: AgentError | None = None
     ) -> WorkResult:
         """Leave the mail for a person, unless its reply may have been sent. error: why, for the result."""
-        result = WorkResult("quarantined", reason=code, error=error)
+        result = WorkResult("quarantined", reason=code, error=error, ended="quarantined")
         if self._observes:
             return await self._finish_observed(claim, result)
         try:
@@ -199,7 +199,7 @@ class OutcomeWriter:
         told = "Email %s failed %d times (%s); it is left for a person"
         failed = max(claim.attempts - (error is None), claim.crashes)
         logger.error(told, entry.id, failed, code, extra=outcome_fields("quarantined", code))
-        return await self._mark_ended(entry, claim, result)
+        return await self.mark(entry, claim.location_key, result)
 
     async def finish(
         self,
@@ -214,11 +214,11 @@ class OutcomeWriter:
 
         error: what was in the way of a better outcome, for the result. written: to be compared with a person's.
         """
-        result = WorkResult(outcome, reason=code, error=error, outage=_is_outage(error))
+        result = WorkResult(outcome, reason=code, error=error, outage=_is_outage(error), ended=outcome)
         if self._observes:
             return await self._finish_observed(claim, result, written)
         await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code), written)
-        return await self._mark_ended(entry, claim, result)
+        return await self.mark(entry, claim.location_key, result)
 
     async def _finish_observed(
         self, claim: Claim, result: WorkResult, written: WrittenReply | None = None
@@ -226,9 +226,6 @@ class OutcomeWriter:
         """Nothing is written but the ledger, so that the mail is not observed again."""
         await asyncio.to_thread(self.ledger.finish, claim, "observed", _reason(result.reason), written)
         return replace(result, disposition="observed", ended="observed")
-
-    async def _mark_ended(self, entry: InboxEntry, claim: Claim, result: WorkResult) -> WorkResult:
-        return await self.mark(entry, claim.location_key, replace(result, ended=cast("MailMark", result.disposition)))
 
     async def mark(self, entry: InboxEntry, location_key: str, result: WorkResult) -> WorkResult:
         """Mark a mail that has ended in the ledger with its outcome: the result, or why the mark has to wait.

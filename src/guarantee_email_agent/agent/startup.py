@@ -15,7 +15,6 @@ from typing import Final
 from guarantee_email_agent.agent.daemon import Daemon
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_mailbox
 from guarantee_email_agent.agent.inbox import SECONDS_PER_DAY, answer_since, require_clock
-from guarantee_email_agent.agent.mail_worker import MailWorker
 from guarantee_email_agent.agent.monitoring import Heartbeat, in_background, monitored, notify_systemd, standing_of
 from guarantee_email_agent.agent.standing import MAILS, TICKETING, Standing
 from guarantee_email_agent.agent.worker_setup import CheckedInstructions, create_worker, required_evaluation
@@ -90,7 +89,9 @@ async def _run(config: Config, *, once: bool, take_over: bool) -> int:
             notify_systemd("READY=1")
             source = daemon.worker.processor.instructions
             async with in_background(watch_instructions(source, config.agent.poll_interval_s)):
-                return await _watch(daemon, once, _sent_answers(daemon.worker, services.mail).look)
+                key, mailbox = daemon.worker.processor.identity_key, daemon.worker.mailbox_name
+                sent = SentAnswers(services.mail.list_sent, daemon.worker.ledger, key_of_mailbox(mailbox, key), key)
+                return await _watch(daemon, once, sent.look)
     except asyncio.CancelledError:
         if stop.is_set() and not started.is_set():
             return EXIT_SUCCESS
@@ -105,12 +106,6 @@ async def watch_instructions(source: InstructionSource, interval_s: float) -> No
         if (found := source.load()) is not used:
             used = found
             logger.info("Changed instruction files are in use from now on")
-
-
-def _sent_answers(worker: MailWorker, mail: MailClient) -> SentAnswers:
-    """What people sent is compared with what was drafted or observed; nobody has to compare what the agent sent."""
-    key = worker.processor.identity_key
-    return SentAnswers(mail.list_sent, worker.ledger, key_of_mailbox(worker.mailbox_name, key), key)
 
 
 async def _watch(daemon: Daemon, once: bool, look_at_sent: Callable[[], Awaitable[None]]) -> int:
@@ -278,7 +273,8 @@ _LATE_S: Final = 3600.0  # how long a program may take to file what it sent
 
 @dataclass(slots=True)
 class SentAnswers:
-    """Of one mailbox; what was read before is read again only for a mail that it answers.
+    """What people sent from one mailbox beside what was drafted or observed. What was read before is read again only
+    for a mail that it answers.
 
     list_sent: as a MailClient has it.
     """

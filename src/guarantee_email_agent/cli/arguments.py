@@ -206,7 +206,7 @@ def refuse_idle_cost_limit(options: argparse.Namespace) -> None:
 def add_past_mail_options(parser: Parser) -> None:
     """Which mails that came already."""
     parser.add_argument(
-        "--from", dest="mails", type=Path, metavar="DIR", help="folder with mails saved as .eml (default: the inbox)"
+        "--from", dest="folder", type=Path, metavar="DIR", help="folder with mails saved as .eml (default: the inbox)"
     )
     parser.add_argument(
         "--since", type=past, metavar="WHEN", help="only mail received since then: 30d for days ago, or 2026-01-31"

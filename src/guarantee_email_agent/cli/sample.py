@@ -46,14 +46,8 @@ def _sample(options: argparse.Namespace) -> int:
     from guarantee_email_agent.eval.sealing.sample_and_seal import SampleOptions, sample_mails
 
     config = arguments.load_config_and_log(options.config, options.verbose)
-    chosen = SampleOptions(
-        count=options.count,
-        to=options.to,
-        seed=secrets.randbelow(10_000) + 1 if options.seed is None else options.seed,
-        today=arguments.today(),
-        folder=options.mails,
-        period=Period(options.since, options.until),
-    )
+    seed, period = options.seed or secrets.randbelow(10_000) + 1, Period(options.since, options.until)
+    chosen = arguments.options_as(SampleOptions, options, seed=seed, today=arguments.today(), period=period)
     return sample_mails(chosen, config, arguments.results_stream(options), _threads(options, config))
 
 
@@ -128,14 +122,8 @@ def _rehearse(options: argparse.Namespace) -> int:
     from guarantee_email_agent.eval.sealing.rehearse_command import RehearseOptions, rehearse
 
     config = arguments.load_config_and_log(options.config, options.verbose)
-    chosen = RehearseOptions(
-        to=options.to,
-        period=Period(options.since, options.until),
-        today=arguments.today(),
-        folder=options.mails,
-        sent=options.sent,
-        live=options.llm == "live",
-    )
+    period, live = Period(options.since, options.until), options.llm == "live"
+    chosen = arguments.options_as(RehearseOptions, options, period=period, today=arguments.today(), live=live)
     return rehearse(chosen, config, arguments.results_stream(options), _threads(options, config))
 
 
@@ -143,4 +131,4 @@ def _threads(options: argparse.Namespace, config: Config) -> Callable[[Email], T
     """Of mails in the inbox: files have no thread that a ledger knows."""
     from guarantee_email_agent.cli.capture import find_thread
 
-    return lambda email: None if options.mails is not None else find_thread(email, config)
+    return lambda email: None if options.folder is not None else find_thread(email, config)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from sqlalchemy import case, delete, func, null, select, update
@@ -128,11 +128,9 @@ def as_code(text: str) -> str:
 
 
 def running_agent(row: Any) -> RunningAgent:
-    """From a row of ALL_AGENTS. Outages that cannot be read are left out."""
+    """From a row of ALL_AGENTS."""
     try:
         outages = tuple(ReportedOutage(*each) for each in json.loads(row.outages))
-    except (ValueError, TypeError):
-        outages = ()
-    return RunningAgent(
-        row.owner, row.version, row.mode, row.started_at, row.seen_at, row.waiting, row.oldest_received, outages
-    )
+    except (ValueError, TypeError):  # which ones, nobody knows
+        outages = (ReportedOutage("unknown", "unreadable", row.seen_at),)
+    return replace(RunningAgent(*row), outages=outages)

@@ -1,16 +1,15 @@
 """Past mail through the agent, beside what people sent."""
 
-import asyncio
 import io
 import json
-from errno import EACCES, ENOSPC
+from errno import ENOSPC
 from pathlib import Path
 
 import pytest
 
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.eval.past_mails import ANY_TIME, _Folder
+from guarantee_email_agent.eval.past_mails import ANY_TIME
 from guarantee_email_agent.eval.sealing.rehearse_command import PairLabels, RehearseOptions, rehearse
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.services.mail.maildir import Maildir
@@ -134,26 +133,24 @@ def test_what_nobody_looked_for_or_can_read_is_no_silence(
     assert "alike_percent" not in (options.to / "pair_0001.yaml").read_text(encoding="utf-8")
 
 
-def test_nothing_to_rehearse_or_a_full_disk_is_one_line(
-    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("fails", "empty", "problem"),
+    [
+        ("os.scandir", "mails", r"mails cannot be looked into \(No space\)\. Allow it"),  # as where it is not allowed
+        ("", "mails", r"There is no mail to rehearse\. Name"),
+        ("guarantee_email_agent.eval.sealing.sample_and_seal.write_new_file", None, r"to cannot be written \(No space"),
+    ],
+)
+def test_mails_that_cannot_be_seen_or_written_are_not_left_out(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str, empty: str | None, problem: str
 ) -> None:
-    def full(*_: object) -> None:
-        raise OSError(ENOSPC, "No space left on device")
+    def fail(path: str, *_: object) -> None:
+        raise OSError(ENOSPC, "No space", path)
 
-    monkeypatch.setattr("guarantee_email_agent.eval.sealing.sample_and_seal.write_new_file", full)
-    for folder, problem in (
-        (tmp_path, "There is no mail to rehearse. Name"),
-        (None, r"to cannot be written \(No space"),
-    ):
-        options = RehearseOptions(to=tmp_path / "to", period=ANY_TIME, today="2026-07-01", folder=folder)
-        with pytest.raises(ConfigurationError, match=problem):
-            rehearse(options, config, io.StringIO(), lambda _: None)
-
-
-def test_mails_that_nobody_may_see_are_not_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: str) -> None:
-        raise PermissionError(EACCES, "Permission denied", path)
-
-    monkeypatch.setattr("os.scandir", refuse)
-    with pytest.raises(AgentError, match=r"cannot be looked into \(Permission denied\)\. Allow it"):
-        asyncio.run(_Folder(tmp_path).ids())
+    (tmp_path / "mails").mkdir()
+    folder = None if empty is None else tmp_path / empty
+    options = RehearseOptions(to=tmp_path / "to", period=ANY_TIME, today="2026-07-01", folder=folder)
+    if fails:
+        monkeypatch.setattr(fails, fail)
+    with pytest.raises(ConfigurationError, match=problem):
+        rehearse(options, config, io.StringIO(), lambda _: None)
