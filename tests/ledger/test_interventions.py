@@ -89,11 +89,17 @@ class TestWaitsAndClaims:
         refusal("ledger_mail_sending", release, ledger, has_ended)
         assert isinstance(ledger.state(LOCATION), Busy)
 
-    def test_what_is_due_stays_due(self, ledger: Ledger, ledger_sql: Any) -> None:
-        WRITES["intend_send"](ledger, claimed(ledger))
+    @pytest.mark.parametrize("ends", [(), ("unknown",)])
+    def test_a_reply_that_may_have_left_is_looked_for_first(
+        self, ledger: Ledger, ledger_sql: Any, ends: tuple[str, ...]
+    ) -> None:
+        first = claimed(ledger)
+        for write in ("intend_send", *ends):
+            WRITES[write](ledger, first)
         ledger_sql.pass_time(LEASE_S + 1)
         release(ledger)
-        assert claimed(ledger, owner="two:2").previous == "sending"
+        claim = claimed(ledger, owner="two:2")
+        assert (claim.previous, claim.reply_message_id) == ("sending", REPLY)
 
     def test_a_mail_that_is_not_there(self, ledger: Ledger) -> None:
         refusal("ledger_mail_gone", release, ledger)
@@ -139,14 +145,6 @@ class TestParking:
         asked = [OpenMails(each * 16, (), 0.0, is_complete=False) for each in ("c3", "d4")]
         assert [ledger.inbox([], each).unlisted for each in asked] == [{LOCATION}, set()]
         assert ledger.inbox([LOCATION], asked[0]).unlisted == set()
-
-    def test_a_mail_that_may_have_been_answered_is_not_answered_before_its_proof_is_looked_for(
-        self, ledger: Ledger
-    ) -> None:
-        finished(ledger, "unknown", "intend_send")
-        release(ledger)
-        claim = claimed(ledger, owner="two:2")
-        assert (claim.previous, claim.reply_message_id) == ("sending", REPLY)
 
     @pytest.mark.parametrize(
         ("outcome", "before"),

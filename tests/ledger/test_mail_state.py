@@ -1,8 +1,6 @@
 """How a mail stands by the ledger's clock, and what a poll of the inbox learns of all its mails."""
 
-import sqlite3
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 from ledgers import KEY, LEASE_S, LOCATION, MAIL, claim_of_another, claimed
@@ -37,14 +35,6 @@ def test_a_claim_notices_a_clock_that_went_back_as_well(ledger: Ledger, ledger_s
 def test_postgresql_asks_its_own_clock(postgresql_url: str) -> None:
     with closing(open_ledger(postgresql_url, key=KEY, now=lambda: 0.0)) as ledger:
         assert ledger.time() > 1_700_000_000
-
-
-def test_sqlite_asks_the_clock_that_it_is_given(tmp_path: Path) -> None:
-    with closing(open_ledger(str(tmp_path / "ledger.db"), key=KEY, now=lambda: 12.5)) as ledger:
-        claimed(ledger)
-        assert ledger.time() == 12.5
-    with closing(sqlite3.connect(tmp_path / "ledger.db")) as connection:
-        assert connection.execute("SELECT since FROM ledger_mails").fetchall() == [(12.5,)]
 
 
 def test_a_poll_learns_of_its_inbox_at_once_what_the_ledger_knows(ledger: Ledger) -> None:
