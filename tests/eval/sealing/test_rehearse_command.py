@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 from errno import ENOSPC
 from pathlib import Path
 
@@ -114,6 +115,11 @@ def test_a_person_labels_each_pair(pairs: Path) -> None:
     ("sent", "told", "people"),
     [
         (None, "at least 0. Nothing was sent.\nNot known: what", "Not known: what people sent. Name a folder of it"),
+        (
+            "unused",
+            "at least 0. Nothing was sent.\nNot known: what",
+            "Not known: what people sent. Name a folder of it",
+        ),
         ("another", " 0. Nothing", "No answer by a person"),
         ("encrypted", " 1. Nothing", "Not known: their answer has no text"),
     ],
@@ -125,8 +131,11 @@ def test_what_nobody_looked_for_or_can_read_is_no_silence(
     for name, text in (("mails", FIRST), ("another", FIRST), ("encrypted", encrypted)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "MAIL.EML").write_text(text, encoding="utf-8")
-    mails, folder = tmp_path / "mails", None if sent is None else tmp_path / sent
-    options = RehearseOptions(to=tmp_path / "to", period=ANY_TIME, today="2026-07-01", folder=mails, sent=folder)
+    mails, given = tmp_path / "mails", None if sent is None else tmp_path / sent
+    if sent == "unused":
+        shutil.rmtree(config.mailbox.maildir / ".Sent")
+        mails = given = None
+    options = RehearseOptions(to=tmp_path / "to", period=ANY_TIME, today="2026-07-01", folder=mails, sent=given)
     assert rehearse(options, config, stream := io.StringIO(), lambda _: None) == 0
     assert told in stream.getvalue()
     assert PairLabels(options.to).items()[0].texts[2][1].startswith(people)

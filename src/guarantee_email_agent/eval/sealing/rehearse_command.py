@@ -134,12 +134,12 @@ async def _sent_mails(options: RehearseOptions, config: Config, mails: PastMails
         async with past_mails(config, options.sent) as sent:
             read = [await read_mail(sent, mail_id) for mail_id in await sent.ids()]
         found, total = [each[1] for each in read if each is not None], len(read)
-    elif isinstance(mails, Inbox):
-        since = 0.0 if options.period.since is None else options.period.since.timestamp()
-        raw_mails = await mails.client.list_sent(since, MOST_SENT_BYTES)
-        found, total = readable(raw_mails), len(raw_mails)
     else:
-        return [], "Not known: what people sent. Name a folder of it with --sent"
+        since = 0.0 if options.period.since is None else options.period.since.timestamp()
+        raw_mails = await mails.client.list_sent(since, MOST_SENT_BYTES) if isinstance(mails, Inbox) else []
+        if not raw_mails:  # a folder without any may be one that nobody uses
+            return [], "Not known: what people sent. Name a folder of it with --sent"
+        found, total = readable(raw_mails), len(raw_mails)
     unread = pluralize(total - len(found), "mail")
     return found, f"Not known: what stands in {unread} that people sent" if len(found) < total else ""
 
