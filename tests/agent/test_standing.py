@@ -211,27 +211,24 @@ class Health:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "down", "problems"),
+    ("seconds", "down", "when_down", "problems"),
     [
-        (200, (), []),
-        (300, (), ["the inbox was last listed 300 s ago"]),
-        (1, ("mail", "warranty_api"), ["mail is down", "warranty_api is down"]),
+        (200, (), "wait", []),
+        (300, (), "wait", ["the inbox was last listed 300 s ago"]),
+        (1, ("mail", "warranty_api"), "wait", ["mail is down", "warranty_api is down"]),
+        (1, ("llm",), "wait", ["llm is down"]),
+        (1, ("llm",), "template", []),
     ],
 )
 def test_an_agent_is_ready_while_it_lists_its_inbox_and_nothing_is_down(
-    seconds: float, down: tuple[str, ...], problems: list[str]
+    seconds: float, down: tuple[str, ...], when_down: Any, problems: list[str]
 ) -> None:
-    assert Health().problems_after(seconds, *down) == problems
+    assert Health(Config(llm=Llm(when_down=when_down))).problems_after(seconds, *down) == problems
 
 
 def test_it_is_not_ready_before_the_inbox_was_listed_and_while_it_stops() -> None:
     assert Health().standing.problems == ["the inbox has not been listed yet"]
     assert Health(stops=True).problems_after(0) == ["the agent is being stopped"]
-
-
-@pytest.mark.parametrize(("when_down", "problems"), [("wait", ["llm is down"]), ("template", [])])
-def test_without_the_model_it_is_ready_only_where_templates_answer(when_down: Any, problems: list[str]) -> None:
-    assert Health(Config(llm=Llm(when_down=when_down))).problems_after(1, "llm") == problems
 
 
 @pytest.mark.parametrize(
