@@ -290,6 +290,9 @@ class McpMailbox(MailClient):
 
     async def count_by_outcome(self, inbox_filter: InboxFilter = ANY_MAIL) -> dict[str, int]:
         answer = await self._call("tally", asdict(inbox_filter))
+        for kind in ("unprocessed", "too_old", "left_alone"):  # what is not counted is not none
+            if type(answer.get(kind)) is not int:
+                raise self._malformed("tally", kind)
         return {name: count for name, count in answer.items() if isinstance(count, int)}
 
     async def wait_for_mail(self, timeout_s: float) -> bool:
