@@ -45,8 +45,10 @@ class CostLimitedModel(ModelClient):
         self._begun = False
 
     async def create(self, **request: Any) -> Any:
+        most = _most_tokens(request)
+        most_usd = cost_usd(request["model"], most) or 0.0
         if not self._begun:
-            await self._pay(self._lost * _most_usd(request))
+            await self._pay(self._lost * most_usd)
             if self._memory.unsaved_usd:
                 await self._save(0.0)
             spent = await asyncio.to_thread(self._ledger.costs.today)
@@ -59,14 +61,14 @@ class CostLimitedModel(ModelClient):
                 answer = await self._model.messages.create(**request)
             finally:
                 if attempts.lost:
-                    await self._pay(attempts.lost * _most_usd(request))
+                    await self._pay(attempts.lost * most_usd)
         name = model_of(answer, request["model"])
         if name != OFFLINE_MODEL:
             # A server may put another model in its place, and what that costs nobody knows: it is not for nothing.
             priced = name if price_of(name) is not None else request["model"]
             usage = usage_of(answer)
             is_known = not usage.uncounted and has_list_price(answer)
-            await self._pay(cost_usd(priced, usage if is_known else _most_tokens(request)) or 0.0)
+            await self._pay(cost_usd(priced, usage if is_known else most) or 0.0)
         return answer
 
     async def _pay(self, cost: float) -> None:
@@ -87,10 +89,6 @@ def _most_tokens(request: Mapping[str, Any]) -> TokenUsage:
     """What an answer that does not come or say so can have taken: no token is shorter than a byte."""
     sent = len(canonical_json(all_parts(request)).encode(errors="surrogatepass"))
     return TokenUsage(output_tokens=request.get("max_tokens", 0), cache_creation_input_tokens=sent)
-
-
-def _most_usd(request: Mapping[str, Any]) -> float:
-    return cost_usd(request["model"], _most_tokens(request)) or 0.0
 
 
 def check_price(llm: Llm) -> None:
