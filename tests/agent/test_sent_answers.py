@@ -10,6 +10,7 @@ from mailbox_in_memory import KEY, mail
 from guarantee_email_agent.agent.identity_key import key_of_mailbox
 from guarantee_email_agent.agent.startup import SentAnswers
 from guarantee_email_agent.config.settings import Mode
+from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.ledger.comparisons import AWAITED_S
 from guarantee_email_agent.ledger.ledger_reader import LedgerReader
 
@@ -25,9 +26,11 @@ class Desk:
         self.asked_since: list[float] = []
         self.answers = SentAnswers(self.list_sent, agent.ledger, key_of_mailbox(agent.worker.mailbox_name, KEY), KEY)
 
-    async def list_sent(self, since: float, most_bytes: int) -> list[bytes]:
+    async def list_sent(
+        self, since: float, most_bytes: int, read: Callable[[bytes], Email | None]
+    ) -> list[Email | None]:
         self.asked_since.append(since)
-        return [raw[:most_bytes] for filed, raw in self.sent if filed >= since]
+        return [read(raw[:most_bytes]) for filed, raw in self.sent if filed >= since]
 
     def works(self, mode: Mode = "drafts", raw: bytes | None = None) -> str:
         self.agent.configure_policy(mode)

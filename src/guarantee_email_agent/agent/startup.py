@@ -19,7 +19,8 @@ from guarantee_email_agent.agent.monitoring import Heartbeat, in_background, mon
 from guarantee_email_agent.agent.standing import MAILS, TICKETING, Standing
 from guarantee_email_agent.agent.worker_setup import CheckedInstructions, create_worker, required_evaluation
 from guarantee_email_agent.config.settings import Config, Mode
-from guarantee_email_agent.email.people_answers import MOST_SENT_BYTES, answers_by_mail, compare, message_key, readable
+from guarantee_email_agent.email.parsing.email import Email
+from guarantee_email_agent.email.people_answers import MOST_SENT_BYTES, answers_by_mail, compare, message_key, read_sent
 from guarantee_email_agent.email.processor import InstructionSource
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
@@ -279,7 +280,7 @@ class SentAnswers:
     list_sent: as a MailClient has it.
     """
 
-    list_sent: Callable[[float, int], Awaitable[list[bytes]]]
+    list_sent: Callable[[float, int, Callable[[bytes], Email | None]], Awaitable[list[Email | None]]]
     ledger: Ledger
     mailbox_key: str
     key: bytes
@@ -296,9 +297,9 @@ class SentAnswers:
         since = now - AWAITED_S
         if self.looked_at is not None and not self.answered.intersection(each.message_key for each in awaited):
             since = max(since, self.looked_at - _LATE_S)
-        raw_mails = await self.list_sent(since, MOST_SENT_BYTES)
-        sent = await asyncio.to_thread(readable, raw_mails)
-        is_complete = len(sent) == len(raw_mails)
+        found_mails = await self.list_sent(since, MOST_SENT_BYTES, read_sent)
+        sent = [mail for mail in found_mails if mail is not None]
+        is_complete = len(sent) == len(found_mails)
         answers = {message_key(mail_id, self.key): mails for mail_id, mails in answers_by_mail(sent).items()}
         self.answered |= answers.keys()
         for each in awaited:

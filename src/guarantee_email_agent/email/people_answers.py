@@ -32,13 +32,11 @@ _FILLED_IN: Final = "-" * _DIGITS
 """Stands for the ticket's number, which a person has to write."""
 
 
-def readable(sent: Iterable[bytes]) -> list[Email]:
-    """Those that are mails."""
-    found = []
-    for raw in sent:
-        with suppress(ProcessingError):
-            found.append(parse_email(raw))
-    return found
+def read_sent(raw: bytes) -> Email | None:
+    """None for what is no mail."""
+    with suppress(ProcessingError):
+        return parse_email(raw)
+    return None
 
 
 def answers_by_mail(sent: Iterable[Email]) -> dict[str, list[Email]]:

@@ -52,8 +52,10 @@ class MailClient(Mailbox, ABC):
     async def _list_mails(self) -> list[MarkedMail]: ...
 
     @abstractmethod
-    async def list_sent(self, since: float, most_bytes: int) -> list[bytes]:
-        """The beginnings of the mails in the Sent folder, as they went out, since then (seconds since 1970)."""
+    async def list_sent(self, since: float, most_bytes: int, read: Callable[[bytes], _Answer]) -> list[_Answer]:
+        """What is read of the beginning of each mail in the Sent folder, since then (seconds since 1970). Of the mails
+        themselves, with what is attached, not all are held at a time.
+        """
 
     @abstractmethod
     async def find_owner(self) -> str | None:

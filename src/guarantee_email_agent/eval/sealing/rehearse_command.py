@@ -16,7 +16,7 @@ from guarantee_email_agent.email.people_answers import (
     answers_by_mail,
     goes_to,
     likeness,
-    readable,
+    read_sent,
     words_of,
     written_text,
 )
@@ -131,17 +131,16 @@ async def _rehearse(
 async def _sent_mails(options: RehearseOptions, config: Config, mails: PastMails) -> tuple[list[Email], str]:
     """Those in the folder, or where the inbox is; and why what people answered is not all known, or nothing."""
     if options.sent is not None:
-        async with past_mails(config, options.sent) as sent:
-            read = [await read_mail(sent, mail_id) for mail_id in await sent.ids()]
-        found, total = [each[1] for each in read if each is not None], len(read)
+        async with past_mails(config, options.sent) as folder:
+            found = [(await read_mail(folder, mail_id) or (b"", None))[1] for mail_id in await folder.ids()]
     else:
         since = 0.0 if options.period.since is None else options.period.since.timestamp()
-        raw_mails = await mails.client.list_sent(since, MOST_SENT_BYTES) if isinstance(mails, Inbox) else []
-        if not raw_mails:  # a folder without any may be one that nobody uses
+        found = await mails.client.list_sent(since, MOST_SENT_BYTES, read_sent) if isinstance(mails, Inbox) else []
+        if not found:  # a folder without any may be one that nobody uses
             return [], "Not known: what people sent. Name a folder of it with --sent"
-        found, total = readable(raw_mails), len(raw_mails)
-    unread = pluralize(total - len(found), "mail")
-    return found, f"Not known: what stands in {unread} that people sent" if len(found) < total else ""
+    sent = [mail for mail in found if mail is not None]
+    unread = pluralize(len(found) - len(sent), "mail")
+    return sent, f"Not known: what stands in {unread} that people sent" if len(sent) < len(found) else ""
 
 
 def _pair(

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from imapclient import IMAPClient
 
@@ -36,6 +36,8 @@ from guarantee_email_agent.services.mail.mail_server import MailServer
 from guarantee_email_agent.services.mail.smtp import send_mail, try_login
 from guarantee_email_agent.services.mail.special_folder import DraftsFolder, SentFolder, find_own_copies, has_copy
 from guarantee_email_agent.services.ports import DraftState, Reply, SentState
+
+_Read = TypeVar("_Read")
 
 logger = logging.getLogger(__name__)
 
@@ -157,8 +159,8 @@ class ImapReplies:
                 self._append(raw)
         return "sent"
 
-    def list_sent(self, since: float, most_bytes: int) -> list[bytes]:
-        return self._sent.read_since(since, most_bytes)
+    def list_sent(self, since: float, most_bytes: int, read: Callable[[bytes], _Read]) -> list[_Read]:
+        return self._sent.read_since(since, most_bytes, read)
 
     def find_sent(self, message_id: str, everywhere: bool = False) -> SentState:
         if self._was_sent(message_id) or self._has_unfiled_copy(message_id):

@@ -106,7 +106,7 @@ class OwnMailStore(MailStore, Protocol):
 
     def find_owner(self) -> str | None: ...
     def claim_mailbox(self, ledger: str, take_over: bool = False) -> str: ...
-    def list_sent(self, since: float, most_bytes: int) -> Sequence[bytes]: ...
+    def list_sent(self, since: float, most_bytes: int, read: Callable[[bytes], _Answer]) -> Sequence[_Answer]: ...
 
 
 def mail_not_found(mail_id: str) -> ToolError:
@@ -157,8 +157,8 @@ class LocalMailbox(MailClient):
     async def unmark(self, mail_id: str) -> None:
         await self._call("unmark", lambda store: store.unmark(mail_id))
 
-    async def list_sent(self, since: float, most_bytes: int) -> list[bytes]:
-        return list(await self._call("list_sent", lambda store: store.list_sent(since, most_bytes)))
+    async def list_sent(self, since: float, most_bytes: int, read: Callable[[bytes], _Answer]) -> list[_Answer]:
+        return list(await self._call("list_sent", lambda store: store.list_sent(since, most_bytes, read)))
 
     async def find_owner(self) -> str | None:
         return await self._service.call("find_owner", lambda store: store.find_owner())

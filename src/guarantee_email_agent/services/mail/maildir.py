@@ -264,9 +264,9 @@ class Maildir:
                     return "saved"
         return "not_saved"
 
-    def list_sent(self, since: float, most_bytes: int) -> list[bytes]:
+    def list_sent(self, since: float, most_bytes: int, read: Callable[[bytes], _Result]) -> list[_Result]:
         with os_errors_as_tool_errors("list", self._sent.directory):
-            return list(self._sent.read_since(since, most_bytes))
+            return list(map(read, self._sent.read_since(since, most_bytes)))
 
     def find_owner(self) -> str | None:
         with os_errors_as_tool_errors("look at the ledger of", self._directory):

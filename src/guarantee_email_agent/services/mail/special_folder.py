@@ -77,19 +77,19 @@ class SpecialFolder:
 
         return self._session.run(search)
 
-    def read_since(self, since: float, most_bytes: int) -> list[bytes]:
-        """The beginning of each mail that came here since then, to the day. Raises ToolError."""
+    def read_since(self, since: float, most_bytes: int, read: Callable[[bytes], _Result]) -> list[_Result]:
+        """What is read of the beginning of each mail that came here since then, to the day. Raises ToolError."""
 
-        def read(client: IMAPClient) -> list[bytes]:
+        def read_all(client: IMAPClient) -> list[_Result]:
             client.noop()
             day = (datetime.fromtimestamp(since, UTC) - timedelta(days=1)).date()
-            uids, found = client.search([b"SINCE", day]), []
+            uids, found = client.search([b"SINCE", day]), list[_Result]()
             for page in in_pages(uids, _PAGE):
                 mails = fetch_each(client, page, [f"BODY.PEEK[]<0.{most_bytes}>".encode()])
-                found += [bytes(parts.get(b"BODY[]<0>") or b"") for parts in mails.values()]  # b"": not to be read
+                found += [read(bytes(parts.get(b"BODY[]<0>") or b"")) for parts in mails.values()]  # b"": not to be had
             return found
 
-        return self._session.run(read)
+        return self._session.run(read_all)
 
     def append(self, message: bytes) -> None:
         """Put a mail into the folder. Raises ToolError."""
