@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from agent_in_memory import AgentInMemory
@@ -10,7 +11,6 @@ from mailbox_in_memory import KEY, mail
 from guarantee_email_agent.agent.identity_key import key_of_mailbox
 from guarantee_email_agent.agent.startup import SentAnswers
 from guarantee_email_agent.config.settings import Mode
-from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.ledger.comparisons import AWAITED_S
 from guarantee_email_agent.ledger.ledger_reader import LedgerReader
 
@@ -26,9 +26,7 @@ class Desk:
         self.asked_since: list[float] = []
         self.answers = SentAnswers(self.list_sent, agent.ledger, key_of_mailbox(agent.worker.mailbox_name, KEY), KEY)
 
-    async def list_sent(
-        self, since: float, most_bytes: int, read: Callable[[bytes], Email | None]
-    ) -> list[Email | None]:
+    async def list_sent(self, since: float, most_bytes: int, read: Callable[[bytes], Any]) -> list[Any]:
         self.asked_since.append(since)
         return [read(raw[:most_bytes]) for filed, raw in self.sent if filed >= since]
 
