@@ -73,13 +73,15 @@ def test_one_refused_recipient_stops_the_mail_to_the_other(
         (b"552 5.3.4 too large\r\n", "mail_rejected", False),
         (b"530 log in first\r\n", "mail_auth", False),
         (b"rubbish\r\n", "mail_unavailable", True),
+        (b"25\r\n", "mail_unavailable", True),
     ],
 )
-def test_an_answer_other_than_yes_is_certain(
+def test_a_no_is_certain_and_what_is_neither_yes_nor_no_is_not_after_the_final_dot(
     scripted: Callable[..., MailServer], step: bytes, answer: bytes, code: str, retryable: bool
 ) -> None:
     error = refusal(scripted({step: answer}))
-    assert (error.code, error.retryable, error.uncertain) == (code, retryable, False)
+    uncertain = step == b"." and answer[0] not in b"45"
+    assert (error.code, error.retryable, error.uncertain) == (code, retryable and not uncertain, uncertain)
 
 
 @pytest.mark.parametrize(
@@ -145,8 +147,10 @@ def test_a_server_that_wants_no_connection_is_told() -> None:
     assert "wants no connection: 554 go away" in error.message
 
 
-def test_a_server_without_ehlo_is_greeted_the_old_way(scripted: Callable[..., MailServer]) -> None:
-    send_mail(scripted({b"EHLO": b"502 unknown\r\n"}), US, [CUSTOMER], MAIL)
+def test_a_server_without_ehlo_is_greeted_the_old_way_and_its_first_digit_counts(
+    scripted: Callable[..., MailServer],
+) -> None:
+    send_mail(scripted({b"EHLO": b"502 unknown\r\n", b".": b"200 taken\r\n"}), US, [CUSTOMER], MAIL)
 
 
 def test_a_server_that_offers_no_login_is_told(scripted: Callable[..., MailServer]) -> None:

@@ -120,29 +120,25 @@ def _transact(
         about_message = response[0] == _TOO_LARGE or _MESSAGE_STATUS.match(response[1])
         _check(response, 250, server, "the sender", ours=not about_message)
         for recipient in recipients:
-            code, text = response = _command(connection, deadline, "RCPT", f"TO:<{recipient}>")
-            if code in (250, 251):
+            response = _command(connection, deadline, "RCPT", f"TO:<{recipient}>")
+            if response[0] // 100 == 2:
                 continue
             # Not one without the other: the copy to ourselves is the proof of the customer's.
             with suppress(OSError, smtplib.SMTPException):
                 connection.rset()
-            what = f"a recipient at {recipient.rpartition('@')[2]}"
-            if recipient != sender and 400 <= code < 500 and code != _CLOSING and not _SERVER_STATUS.match(text):
-                # Of this address alone, such as a domain that does not exist: the server itself is well.
-                reason = f"the {server.name} does not take {what} for now: {code} {format_response(text)}"
-                raise ToolError("mail_recipient_deferred", reason)
-            _check(response, 250, server, what, ours=recipient == sender)
+            ours = recipient == sender
+            deferred = "" if ours else "mail_recipient_deferred"
+            _check(response, 250, server, f"a recipient at {recipient.rpartition('@')[2]}", deferred, ours=ours)
         _check(_command(connection, deadline, "DATA"), 354, server, "the mail")
         _set_timeout(connection, deadline)
         connection.sock.sendall(_LINE_START_DOT.sub(b"..", message))  # type: ignore[union-attr]
         dot_sent = True
         connection.sock.sendall(b".\r\n")  # type: ignore[union-attr]
         _set_timeout(connection, deadline)
-        code, text = response = connection.getreply()
-        if 400 <= code < 500 and code != _CLOSING and not _SERVER_STATUS.match(text):
-            reason = f"the {server.name} does not take this mail for now: {code} {format_response(text)}"
-            raise ToolError("mail_deferred", reason)
-        _check(response, 250, server, "the mail")
+        response = connection.getreply()
+        if response[0] // 100 not in (2, 4, 5):  # rubbish, or cut off: it may have been a yes
+            raise smtplib.SMTPException(f"it answered neither yes nor no: {response[0]} {format_response(response[1])}")
+        _check(response, 250, server, "the mail", "mail_deferred")
     except (OSError, smtplib.SMTPException) as error:
         failure = _to_tool_error(error, server)
         if dot_sent:
@@ -203,14 +199,19 @@ def _set_timeout(connection: smtplib.SMTP, deadline: float) -> None:
     connection.sock.settimeout(left)
 
 
-def _check(response: tuple[int, bytes], expected: int, server: MailServer, what: str, *, ours: bool = False) -> None:
-    """Raise ToolError unless the response has the expected code, or a recipient's 251 (RFC 5321 §4.2.3).
+def _check(
+    response: tuple[int, bytes], expected: int, server: MailServer, what: str, deferred: str = "", *, ours: bool = False
+) -> None:
+    """Raise ToolError unless the response begins with the expected digit, which decides (RFC 5321 §4.2.1).
 
-    ours: a refusal for good is not about the one mail, but of our own address, or the day's limit.
+    deferred: the code where a refusal for now is of this mail or address alone, and the server itself is well. ours: a
+    refusal for good is not about the one mail, but of our own address, or the day's limit.
     """
     code, text = response
-    if code == expected or (code, expected) == (251, 250):
+    if code // 100 == expected // 100:
         return
+    if deferred and 400 <= code < 500 and code != _CLOSING and not _SERVER_STATUS.match(text):
+        raise ToolError(deferred, f"the {server.name} does not take {what} for now: {code} {format_response(text)}")
     permanent = 500 <= code < 600 and code != _LOG_IN_FIRST
     whose = ", which is ourselves" if permanent and ours else ""
     refused = f"refused {what}{whose}: {code} {format_response(text)}"
