@@ -240,10 +240,15 @@ def test_a_copy_under_another_key_is_listed_and_still_a_proof(open_mailbox: Open
     assert later.find_sent(REPLY.message_id) == "sent"
 
 
-def test_a_copy_taken_for_junk_is_a_proof(open_mailbox: Opener, mail_servers: MailServers) -> None:
-    raw = compose(REPLY, mail_servers.address, datetime.now(UTC), None)
-    mail_servers.put("Junk", raw)
-    assert open_mailbox().find_sent(REPLY.message_id, everywhere=True) == "sent"
+@pytest.mark.parametrize("how", ["NO", "NIL", "nothing", None])
+def test_a_copy_taken_for_junk_is_a_proof_even_where_it_is_withheld(
+    proxied: Proxied, mail_servers: MailServers, how: Any
+) -> None:
+    mail_servers.put("Junk", compose(REPLY, mail_servers.address, datetime.now(UTC), None))
+    withheld = WithheldMail(b"HEADER", how)
+    withheld.uids = set(mail_servers.uids("Junk") if how else ())
+    with proxied(answer=withheld) as (mailbox, _):
+        assert mailbox.find_sent(REPLY.message_id, everywhere=True) == "sent"
 
 
 @pytest.mark.parametrize("sender", ["customer@example.org", "support@example.com"])

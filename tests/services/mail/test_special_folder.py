@@ -78,6 +78,7 @@ def test_copies_are_filed_though_their_folder_was_taken_away(
     mail_servers.deliver(RAW)
     assert len(ids(mailbox)) == 1
     assert message_ids(mail_servers.folder("Replies")) == [SECOND.message_id]
+    assert [mailbox.find_sent("<another@example.com>") for _ in range(2)] == ["not_sent"] * 2
     assert len(mail_servers.sent_to_customers()) == 2
 
 
@@ -168,11 +169,18 @@ def test_a_mail_that_another_session_moved_is_no_copy(parts: dict[bytes, Any]) -
     assert find_own_copies(client, [7], "support@example.com", b"key") == {}
 
 
+def test_a_folder_that_no_client_can_name_may_hold_the_copy(proxied: Proxied, mail_servers: MailServers) -> None:
+    with mail_servers.folder_of_its_own("Odd"), proxied(rewrite={b'"." Odd': b'"." R&D'}) as (mailbox, _):
+        assert mailbox.test_connection()
+        assert mailbox.find_sent(REPLY.message_id, everywhere=True) == "unknown"
+
+
 def test_a_folder_that_opens_later_may_hold_the_copy() -> None:
     def select_folder(name: str, *, readonly: bool) -> None:
         raise IMAPClientError(name)
 
     client = cast("IMAPClient", SimpleNamespace(select_folder=select_folder))
-    assert not SentFolder._can_select(client, "No such folder, or not yours")
+    assert SentFolder._can_select(client, "No such folder, or not yours") is False
+    assert SentFolder._can_select(client, "[CORRUPTION] its index") is None
     with pytest.raises(IMAPClientError):
         SentFolder._can_select(client, "[UNAVAILABLE] try later")

@@ -14,7 +14,7 @@ from email.message import Message
 from typing import Any, Final, TypeVar
 
 from imapclient import IMAPClient
-from imapclient.exceptions import IMAPClientAbortError, IMAPClientError
+from imapclient.exceptions import IMAPClientError
 
 from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.imap_marks import ImapMarks, fetch_body, keyword_id, uid_of_keyword_id, uid_set
@@ -281,8 +281,6 @@ class FolderMarks(ImapMarks):
     def _move(self, client: IMAPClient, uids: Sequence[int], path: str) -> None:
         try:
             client.move(uids, path)
-        except IMAPClientAbortError:
-            raise
         except IMAPClientError as error:
             if "[TRYCREATE]" not in format_response(error) and client.folder_exists(path):
                 raise

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final, Literal, TypeVar
 
 from imapclient import IMAPClient
@@ -34,7 +35,7 @@ from guarantee_email_agent.services.mail.compose import compose, envelope_addres
 from guarantee_email_agent.services.mail.imap_session import ImapSession, in_pages
 from guarantee_email_agent.services.mail.mail_server import MailServer
 from guarantee_email_agent.services.mail.smtp import send_mail, try_login
-from guarantee_email_agent.services.mail.special_folder import DraftsFolder, SentFolder, find_own_copies, has_copy
+from guarantee_email_agent.services.mail.special_folder import DraftsFolder, SentFolder, find_copies, find_own_copies
 from guarantee_email_agent.services.ports import DraftState, Reply, SentState
 
 _Read = TypeVar("_Read")
@@ -243,10 +244,8 @@ class ImapReplies:
 
     def _has_unfiled_copy(self, message_id: str) -> bool:
         """Whether a copy is where it came in, not filed: rewritten on its way, or of another key."""
-        address = self._settings.address
-        return self._settings.mailbox.sent_copy == "self" and self._inbox.run(
-            lambda client: has_copy(client, message_id, address)
-        )
+        look = partial(find_copies, message_id=message_id, sender=self._settings.address)
+        return self._settings.mailbox.sent_copy == "self" and bool(self._inbox.run(look))
 
     def _file_new_copies(self, client: IMAPClient) -> None:
         """File our own copies among the mails that came since the last look."""

@@ -12,7 +12,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from imapclient import IMAPClient, SocketTimeout
+from imapclient import IMAPClient, SocketTimeout, imap_utf7
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, LoginError, ProtocolError
 
 from guarantee_email_agent.services.call_errors import ToolError
@@ -89,6 +89,24 @@ class FolderClient(IMAPClient):  # type: ignore[misc]
     """breaks: of a connection that has one folder selected, always the same."""
 
     breaks: Breaks | None = None
+
+    def list_folders(
+        self, directory: str = "", pattern: str = "*"
+    ) -> list[tuple[tuple[bytes, ...], bytes | None, Any]]:
+        """As IMAPClient's, but for a name that is no proper modified UTF-7 (RFC 3501 §5.1.3), which is None here."""
+        self.folder_encode = False
+        try:
+            listed = super().list_folders(imap_utf7.encode(directory), imap_utf7.encode(pattern))
+        finally:
+            self.folder_encode = True
+        return [(flags, delimiter, _decoded(name)) for flags, delimiter, name in listed]
+
+
+def _decoded(name: Any) -> Any:
+    with suppress(UnicodeError):
+        decoded = imap_utf7.decode(name)
+        return decoded if imap_utf7.encode(decoded) == name or isinstance(name, str) else None  # str: digits alone
+    return None
 
 
 class ImapSession:

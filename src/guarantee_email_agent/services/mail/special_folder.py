@@ -9,13 +9,12 @@ from __future__ import annotations
 import email
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.message import Message
-from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from imapclient import DELETED, DRAFT, SEEN, IMAPClient
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, IMAPClientReadOnlyError
@@ -34,6 +33,7 @@ _TEXT: Final = f"BODY.PEEK[TEXT]<0.{MAX_TEXT_BYTES}>".encode()
 _COPIES_PAGE: Final = 50
 _SEEN: Final = [SEEN]
 _ATOMS: Final = re.compile(r"[-A-Za-z0-9!#$&'+,./:;<=>?@^_`|~]+")  # RFC 3501 §9; the library quotes no bracket or brace
+_DAMAGED: Final = re.compile(r"\[(?:SERVERBUG|CORRUPTION)\]")  # RFC 5530 §3
 _MAX_TERM_CHARS: Final = 500
 SEARCH_S: Final = 10.0
 """Seconds that a look into every folder may take."""
@@ -44,7 +44,7 @@ _Result = TypeVar("_Result")
 
 
 class SpecialFolder:
-    """A folder with a purpose, on a connection of its own."""
+    """A folder with a purpose, on a connection of its own; selected anew for each look, since people take it away."""
 
     purpose: bytes
     default_name: str
@@ -55,7 +55,7 @@ class SpecialFolder:
 
     def __init__(self, server: MailServer, name: str | None) -> None:
         """name: None for the folder that the server names."""
-        self._session = ImapSession(server, self._select)
+        self._session = ImapSession(server, lambda _: None)
         self._configured_name = name
         self._name: str | None = None
 
@@ -72,8 +72,8 @@ class SpecialFolder:
         """Whether a mail with exactly this Message-ID is in the folder. Raises ToolError."""
 
         def search(client: IMAPClient) -> bool:
-            client.noop()  # makes the server look for mails that others put there
-            return has_copy(client, message_id)
+            self._select(client)
+            return bool(find_copies(client, message_id))
 
         return self._session.run(search)
 
@@ -81,7 +81,7 @@ class SpecialFolder:
         """What is read of the beginning of each mail that came here since then, to the day. Raises ToolError."""
 
         def read_all(client: IMAPClient) -> list[_Result]:
-            client.noop()
+            self._select(client)
             day = (datetime.fromtimestamp(since, UTC) - timedelta(days=1)).date()
             uids, found = client.search([b"SINCE", day]), list[_Result]()
             for page in in_pages(uids, _PAGE):
@@ -93,7 +93,11 @@ class SpecialFolder:
 
     def append(self, message: bytes) -> None:
         """Put a mail into the folder. Raises ToolError."""
-        self._session.run(lambda client: client.append(self.name(client), message, self.flags), repeat=False)
+
+        def append(client: IMAPClient) -> None:
+            self._with_name(client, lambda name: client.append(name, message, self.flags))
+
+        self._session.run(append, repeat=False)
 
     def close(self) -> None:
         self._session.close()
@@ -136,42 +140,42 @@ class SentFolder(SpecialFolder):
     def is_elsewhere(self, message_id: str, address: str) -> bool | None:
         """Whether such a mail is in any folder at all, where a person or a program may have moved it.
 
-        Drafts do not count. None where there was no time to look into every folder. Raises ToolError.
+        Drafts do not count. None where not every folder could be looked into, or not in time. Raises ToolError.
         """
         deadline = time.monotonic() + SEARCH_S
 
         def search(client: IMAPClient) -> bool | None:
-            try:
-                for flags, _, name in client.list_folders():
-                    if not _UNUSABLE.isdisjoint(flag.lower() for flag in flags):
-                        continue
-                    if time.monotonic() > deadline:
-                        return None
-                    if not self._can_select(client, name):
-                        continue
-                    if has_copy(client, message_id, address, drafts=False):
+            found: bool | None = False
+            for flags, _, name in client.list_folders():
+                if not _UNUSABLE.isdisjoint(flag.lower() for flag in flags):
+                    continue
+                if time.monotonic() > deadline:
+                    return None
+                match self._can_select(client, name):
+                    case True if find_copies(client, message_id, address, drafts=False):
                         return True
-                return False
-            finally:
-                self._select(client)
+                    case None:
+                        found = None
+            return found
 
         return self._session.run(search)
 
     @staticmethod
-    def _can_select(client: IMAPClient, name: str) -> bool:
+    def _can_select(client: IMAPClient, name: str | None) -> bool | None:
+        """None for a damaged folder, or of no proper name: it may hold the copy."""
+        if name is None:
+            return None
         try:
             client.select_folder(name, readonly=True)
-        except IMAPClientAbortError:
-            raise
         except IMAPClientError as error:
             if is_passing(error):  # it may hold the copy
                 raise
-            return False  # somebody else's, or just removed
+            return None if _DAMAGED.search(str(error)) else False  # somebody else's, or just removed
         return True
 
     def test(self) -> None:
         """Raises ToolError where the folder cannot be used."""
-        self._session.run(lambda client: client.noop())
+        self._session.run(self._select)
 
 
 class DraftsFolder(SpecialFolder):
@@ -236,20 +240,18 @@ def folder_prefix(client: IMAPClient) -> str:
 
 def make_folder(client: IMAPClient, name: str) -> None:
     """Make it unless it is there, or another agent makes it meanwhile. Raises IMAPClientError."""
-    if _is_there(client, name):
+    if is_there(client, name):
         return
     try:
         client.create_folder(name)
-    except IMAPClientAbortError:
-        raise
     except IMAPClientError:
-        if not _is_there(client, name):
+        if not is_there(client, name):
             raise
     with suppress(IMAPClientError):  # a courtesy to mail programs
         client.subscribe_folder(name)
 
 
-def _is_there(client: IMAPClient, name: str) -> bool:
+def is_there(client: IMAPClient, name: str) -> bool:
     """Not where it is but the name that other folders lie below (RFC 3501 §7.2.2)."""
     missing = {rb"\noselect", rb"\nonexistent"}
     return any(missing.isdisjoint(flag.lower() for flag in flags) for flags, _, _ in client.list_folders("", name))
@@ -265,25 +267,25 @@ class CopyCandidate:
     message_id: str
     proof: str
     text: bytes
+    withheld: bool
 
     def is_from(self, address: str) -> bool:
         return self.sender is not None and self.sender.casefold() == address.casefold()
 
 
-def has_copy(client: IMAPClient, message_id: str, sender: str | None = None, *, drafts: bool = True) -> bool:
-    """Whether the selected folder has a mail with exactly this Message-ID, and from this sender if one is given."""
-    return bool(find_copies(client, message_id, sender, drafts=drafts))
-
-
 def find_copies(client: IMAPClient, message_id: str, sender: str | None = None, *, drafts: bool = True) -> list[int]:
-    """The UIDs of such mails, in order. Those that are marked as deleted count: they can still be taken back.
+    """The UIDs of the mails with exactly this Message-ID, and from this sender if one is given, in order.
+
+    Those that are marked as deleted count: they can still be taken back.
+
+    Where the server withholds the header, its own search has to do: our ids are too long to be a part of another.
 
     drafts: whether those count that were never sent.
     """
     term = search_term(message_id).encode()
     uids = client.search([b"HEADER", b"Message-ID", term, *(() if drafts else (b"UNDRAFT",))])
-    found = (mail for mail in _fetch(client.fetch, uids, text=False) if mail.message_id == message_id)
-    return sorted(mail.uid for mail in found if sender is None or mail.is_from(sender))
+    found = (mail for mail in _fetch(client, uids, text=False) if mail.withheld or mail.message_id == message_id)
+    return sorted(mail.uid for mail in found if sender is None or mail.withheld or mail.is_from(sender))
 
 
 def search_term(message_id: str) -> str:
@@ -295,18 +297,17 @@ def search_term(message_id: str) -> str:
     return str(max(parts, key=len, default=""))[:_MAX_TERM_CHARS]
 
 
-def _fetch(
-    fetch: Callable[..., Mapping[int, Mapping[bytes, Any]]], uids: Sequence[int], *, text: bool
-) -> Iterator[CopyCandidate]:
+def _fetch(client: IMAPClient, uids: Sequence[int], *, text: bool) -> Iterator[CopyCandidate]:
     """What decides whether these mails are copies; `text` only where asked for."""
     asked = [_HEADERS, _TEXT] if text else [_HEADERS]
     for page in in_pages(uids, _COPIES_PAGE):
-        for uid, parts in fetch(page, asked).items():
-            header = email.message_from_bytes(fetched_part(parts, b"BODY[HEADER") or b"")
+        for uid, parts in fetch_each(client, page, asked).items():
+            raw = fetched_part(parts, b"BODY[HEADER")
+            header = email.message_from_bytes(raw or b"")
             names = ("From", "To", "Message-ID", PROOF_HEADER)
             sender, recipient, message_id, proof = (single_header(header, name) for name in names)
             body = parts.get(b"BODY[TEXT]<0>") or b""
-            yield CopyCandidate(uid, parse_address(sender), recipient, message_id, proof, body)
+            yield CopyCandidate(uid, parse_address(sender), recipient, message_id, proof, body, raw is None)
 
 
 def find_own_copies(client: IMAPClient, uids: Sequence[int], address: str, key: bytes) -> dict[int, str]:
@@ -316,12 +317,11 @@ def find_own_copies(client: IMAPClient, uids: Sequence[int], address: str, key: 
     where a proof is claimed.
     """
     claim = [b"UID", f"{uids[0]}:{uids[-1]}".encode(), b"UNDELETED", b"FROM", address.encode()]
-    fetch = partial(fetch_each, client)
     from_us = sorted(set(client.search(claim)) & set(uids))
-    claimed = [mail.uid for mail in _fetch(fetch, from_us, text=False) if mail.proof and mail.is_from(address)]
+    claimed = [mail.uid for mail in _fetch(client, from_us, text=False) if mail.proof and mail.is_from(address)]
     return {
         mail.uid: mail.message_id
-        for mail in _fetch(fetch, claimed, text=True)
+        for mail in _fetch(client, claimed, text=True)
         if verify_proof(key, mail.message_id, mail.recipient, mail.text, mail.proof)
     }
 
