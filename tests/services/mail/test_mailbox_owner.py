@@ -86,6 +86,18 @@ def test_a_server_that_takes_no_mark_is_told_and_used(
     assert "cannot bear a mark of the ledger" in caplog.text
 
 
+@pytest.mark.parametrize("command", [b"EXAMINE", b"FETCH"])
+def test_a_mark_that_cannot_be_looked_at_is_not_none(proxied: Proxied, open_mailbox: Opener, command: bytes) -> None:
+    def refuse(data: bytes) -> bytes | None:
+        return data.split()[0] + b" NO [SERVERBUG] Internal error\r\n" if command in data else None
+
+    open_mailbox().claim_mailbox(OURS)
+    with proxied(answer=refuse) as (mailbox, _):
+        for ask in (mailbox.find_owner, partial(mailbox.claim_mailbox, THEIRS)):
+            with refused("mail_unavailable"):
+                ask()
+
+
 def test_a_file_that_names_no_ledger_is_told(tmp_path: Path) -> None:
     store = Maildir(tmp_path / "mailbox", "support@example.com", create=True)
     store.claim_mailbox(OURS)

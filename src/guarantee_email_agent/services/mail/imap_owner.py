@@ -15,11 +15,11 @@ from contextlib import suppress
 from typing import Final
 
 from imapclient import DELETED, SEEN, IMAPClient
-from imapclient.exceptions import IMAPClientAbortError, IMAPClientError
+from imapclient.exceptions import IMAPClientError
 
-from guarantee_email_agent.services.mail.imap_session import ImapSession, fetched_part
+from guarantee_email_agent.services.mail.imap_session import ImapSession, fetch_each, fetched_part, is_passing
 from guarantee_email_agent.services.mail.mail_server import MailServer, format_response
-from guarantee_email_agent.services.mail.special_folder import folder_prefix, make_folder
+from guarantee_email_agent.services.mail.special_folder import folder_prefix, is_there, make_folder
 
 logger = logging.getLogger(__name__)
 
@@ -71,9 +71,9 @@ class ImapOwner:
             name = _folder_name(client)
             make_folder(client, name)
             client.append(name, self._compose(ledger), [SEEN])
-        except IMAPClientAbortError:
-            raise
         except IMAPClientError as error:
+            if is_passing(error):
+                raise
             logger.warning(
                 "mail: the inbox cannot bear a mark of the ledger that serves it: %s. Allow the folder %s, or make "
                 "sure yourself that no agent with another ledger serves it",
@@ -111,16 +111,21 @@ class ImapOwner:
         """The ledgers that claim this inbox, by UID."""
         with suppress(IMAPClientError):
             client.unselect_folder()  # so that the folder is seen as it is now
+        name = _folder_name(client)
         try:
-            client.select_folder(_folder_name(client), readonly=True)
-        except IMAPClientAbortError:
-            raise
-        except IMAPClientError:  # there is none yet
-            return {}
+            client.select_folder(name, readonly=True)
+        except IMAPClientError as error:
+            if is_passing(error):
+                raise
+            if not is_there(client, name):
+                return {}
+            client.select_folder(name, readonly=True)  # made just now, or it may say that another ledger has the inbox
         uids = client.search([b"UNDELETED"])
         found: dict[int, str] = {}
-        for uid, parts in client.fetch(uids, [_HEADERS]).items() if uids else ():
-            header = email.message_from_bytes(fetched_part(parts, b"BODY[HEADER") or b"")
+        for uid, parts in fetch_each(client, uids, [_HEADERS]).items() if uids else ():
+            if (raw := fetched_part(parts, b"BODY[HEADER")) is None:
+                raise IMAPClientError(f"mail {uid} in folder {name}, which says whose the inbox is, is not handed out")
+            header = email.message_from_bytes(raw)
             ledger = str(header.get(LEDGER_HEADER, "")).strip()
             if str(header.get(FOLDER_HEADER, "")).strip() == self._folder_key and _LEDGER_ID.fullmatch(ledger):
                 found[uid] = ledger
