@@ -142,8 +142,10 @@ class ImapSession:
                 try:
                     result = work(self._connected())
                 except Exception as error:  # noqa: BLE001 - told apart in _to_tool_error
-                    if isinstance(error, _LOST) or self._has_outlived_token(error):
-                        self._drop()
+                    is_lost = isinstance(error, _LOST) or self._has_outlived_token(error)
+                    if is_lost or (isinstance(error, IMAPClientError) and not is_passing(error)):
+                        self._drop()  # after a refusal, too: its folder may be another by now
+                    if is_lost:
                         if may_repeat and isinstance(error, BrokenAtMailsError):
                             continue
                         if repeat and not isinstance(error, TimeoutError):
@@ -306,7 +308,7 @@ def _to_tool_error(error: Exception, server: MailServer) -> Exception:
     match error:
         case LoginError() if isinstance(error.__context__, IMAPClientAbortError):  # the library tells them not apart
             return server.connection_error(error.__context__)
-        case LoginError() if "[UNAVAILABLE]" not in response:
+        case LoginError() if not _PASSING.search(response):
             return server.login_refused(response)
         case IMAPClientAbortError() | ProtocolError() | OSError():
             return server.connection_error(error)

@@ -124,6 +124,7 @@ def tls_context(ca_file: Path | None) -> ssl.SSLContext:
 def format_response(response: object) -> str:
     """What a server answered, short, on one line, and without the full stop of a sentence."""
     text = response.decode("utf-8", "replace") if isinstance(response, bytes) else str(response)
+    text = re.sub(r"""^b(['"])(.*)\1$""", r"\2", text)  # imaplib's errors hold bytes
     return truncate(" ".join(text.split()).rstrip("."), _MAX_RESPONSE_CHARS)
 
 
