@@ -85,7 +85,8 @@ def test_an_smtp_server_may_want_no_login() -> None:
 
 
 @pytest.mark.parametrize(
-    ("host", "replaces"), [("smtp.office365.com", True), ("Outlook.com", True), ("notoutlook.com", False)]
+    ("host", "replaces"),
+    [("Outlook.com", True), ("email-smtp.eu-west-1.amazonaws.com", True), ("notoutlook.com", False)],
 )
 def test_servers_are_known_that_give_mails_other_ids(host: str, replaces: bool) -> None:
     assert opened(with_mailbox(WITH_PASSWORD, smtp=Smtp(host))).replaces_ids is replaces

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from guarantee_email_agent.services.mail.oauth.oauth_client import OAuthClient
 
 _MAX_SECRET_BYTES: Final = 4_000_000
-_REPLACE_IDS: Final = ("office365.com", "outlook.com", "office365.us", "outlook.cn")
-"""Domains of SMTP servers that give every mail a Message-ID of their own: `git send-email --help`, --outlook-id-fix."""
+_REPLACE_IDS: Final = ("office365.com", "outlook.com", "office365.us", "outlook.cn", "amazonaws.com")
+"""Domains of SMTP servers that give every mail a Message-ID of their own: `git send-email --help`, SES's manual."""
 
 
 def check_mailbox(config: Config) -> None:
