@@ -140,6 +140,7 @@ def test_the_text_of_a_mail(body: bytes, text: str) -> None:
         (b"\n\nVGhlIGRyaWxsA", "The drill"),
         (b"\n\nserial SN12345 in plain words", "serial SN12345 in plain words"),
         (b"\n\nVGhlIGRyaWxs\n_______\nlist footer", "The drill_______\nlist footer"),
+        (b"\n\nVGhlIGRyaWxs\nIQ==\nIEZvb3Rlcg==", "The drill! Footer"),
         (b"\n\n=", ""),
     ],
 )

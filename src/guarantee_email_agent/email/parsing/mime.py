@@ -8,7 +8,6 @@ cannot be limited.
 from __future__ import annotations
 
 import re
-from binascii import Error as Base64Error
 from binascii import a2b_base64, a2b_qp
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -43,6 +42,7 @@ Subtype = Literal["plain", "html"]
 _TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,100}/[a-z0-9!#$&^_.+-]{1,100}")
 _CARRIAGE_RETURNS = re.compile(rb"\r+\n?")
 _NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/=\s]")
+_NOT_ENCODED = re.compile(rb"=(?:0[0-8]|[13]\d)\d")  # of a number, as in "serial=12345": no program encodes its digits
 _BASE64_LINE = re.compile(rb"^[A-Za-z0-9+/]{40,}=*\s*$", re.MULTILINE)
 _WORDS_IN_A_LINE = re.compile(rb"[^ \t\n][ \t]+[^ \t\n]")
 
@@ -191,6 +191,8 @@ class _MimeParser:
 
     def _decode_transfer_encoding(self, data: bytes, encoding: str) -> bytes:
         if encoding == "quoted-printable":
+            if _NOT_ENCODED.search(data):
+                self.mail.problems.append(UNDECODED)
             return a2b_qp(re.sub(rb"=[ \t]+(?=\n|\Z)", b"=", data))  # RFC 2045 §6.7, rule 3
         if encoding == "base64":
             return self._decode_base64(data)
@@ -211,15 +213,11 @@ class _MimeParser:
             encoded, rest = data[:stop], data[stop:]
             if _BASE64_LINE.search(rest):
                 self.mail.problems.append(UNDECODED)
-        digits = encoded.translate(None, b" \t\n\r\f\v").rstrip(b"=")
-        if len(digits) % 4 == 1:
+        # Texts that were encoded one by one, such as a mail and a gateway's footer, have an end each.
+        texts = [digits for digits in encoded.translate(None, b" \t\n\r\f\v").split(b"=") if digits]
+        if any(len(digits) % 4 == 1 for digits in texts):
             self.mail.problems.append("a base64 text is damaged")
-            digits = digits[:-1]
-        try:
-            return a2b_base64(digits + b"==") + rest
-        except Base64Error:
-            self.mail.problems.append("a base64 text is damaged")
-            return data
+        return b"".join([a2b_base64(digits[: -1 if len(digits) % 4 == 1 else None] + b"==") for digits in texts]) + rest
 
 
 def _join_texts(groups: list[list[TextPart]]) -> TextPart:
