@@ -12,7 +12,7 @@ from pathlib import Path
 
 import junitparser
 import pytest
-from kept_suite import KeptSuite
+from kept_suite import KeptSuite, executed
 from scenario_folder import failing
 from stored_runs import results_of
 
@@ -36,10 +36,6 @@ def suite(tmp_path: Path) -> KeptSuite:
     suite.write(3)
     suite.run()
     return suite
-
-
-def executed(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [message.rpartition(" ")[2] for message in caplog.messages if message.startswith("Executing eval: ")]
 
 
 def origins(suite: KeptSuite) -> list[str | None]:

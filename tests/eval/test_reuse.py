@@ -2,7 +2,7 @@ import json
 from pathlib import Path
 
 import pytest
-from kept_suite import KeptSuite
+from kept_suite import KeptSuite, executed
 from scenario_folder import failing
 from stored_runs import results_of
 
@@ -18,10 +18,6 @@ def suite(tmp_path: Path) -> KeptSuite:
     suite.write(2, failing)
     suite.write(3)
     return suite
-
-
-def executed(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [message.rpartition(" ")[2] for message in caplog.messages if message.startswith("Executing eval: ")]
 
 
 def test_what_ran_is_taken_over_and_the_report_is_that_of_the_whole(

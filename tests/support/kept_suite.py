@@ -53,3 +53,7 @@ class KeptSuite(ScenarioFolder):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(OfflineRun, "one_by_one", stopped)
             return self.run_and_print(**options)
+
+
+def executed(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [message.rpartition(" ")[2] for message in caplog.messages if message.startswith("Executing eval: ")]
