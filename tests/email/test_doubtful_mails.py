@@ -94,6 +94,7 @@ NAMED = b"Content-Type: application/octet-stream; name=%s\r\n\r\nx\r\n--b--\r\n"
         (HEAD + HTML + TEXT + b"<img src='" + b"x" * 1_000_000 + b"'>My lawyer", UNREAD),
         (HEAD + MIXED + TEXT + UTF16, UNREAD),
         (HEAD + BASE64, UNREAD),
+        (HEAD + BASE64[:40] + b"V29y_3ZTTGF3eWVyIG15", UNREAD),
         (HEAD + b"Content-Transfer-Encoding: quoted-printable\r\n" + TEXT + b"Serial number=12345678", UNREAD),
         (HEAD + b"Content-Transfer-Encoding: x-uuencode\r\n" + TEXT, UNREAD),
         (mail(html=b"<p>My lawyer"), UNREAD),

@@ -104,21 +104,13 @@ def test_a_server_that_is_none_or_wants_nobody_is_told(scripted: Scripted, greet
     assert refusal(scripted(greeting=greeting)).code == "mail_unavailable"
 
 
+@pytest.mark.parametrize(("answer", "logins", "told"), [(b"OK done", 1, [(3, b"EXISTS")]), (None, 2, [])])
 def test_a_connection_unused_for_long_is_tested_first_and_what_the_server_tells_then_is_heard(
-    scripted: Scripted, monkeypatch: pytest.MonkeyPatch
+    scripted: Scripted, monkeypatch: pytest.MonkeyPatch, answer: bytes | None, logins: int, told: list[object]
 ) -> None:
     monkeypatch.setattr(imap_session, "_FRESH_S", 0.0)
-    session = scripted()
+    session = scripted({"NOOP": answer})
     session.run(lambda _: None)
     assert "NOOP" not in scripted.heard
     session.run(lambda _: None)
-    assert scripted.heard.count("NOOP") == 1
-    assert scripted.told == [(3, b"EXISTS")]
-
-
-def test_a_connection_that_died_unused_is_replaced(scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(imap_session, "_FRESH_S", 0.0)
-    session = scripted({"NOOP": None})
-    session.run(lambda _: None)
-    session.run(lambda _: None)
-    assert scripted.heard.count("LOGIN") == 2
+    assert (scripted.heard.count("NOOP"), scripted.heard.count("LOGIN"), scripted.told) == (1, logins, told)

@@ -94,18 +94,15 @@ def test_a_host_or_port_where_nothing_is_is_reported(absent: MailServer, host: s
     assert error.message.startswith(told.format(absent.kind))
 
 
-def test_a_server_that_says_nothing_is_given_up(absent: MailServer, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("greeting", "code"), [(b"", "mail_timeout"), (None, "mail_unavailable")])
+def test_a_server_that_says_nothing_or_hangs_up_is_given_up(
+    absent: MailServer, monkeypatch: pytest.MonkeyPatch, greeting: bytes | None, code: str
+) -> None:
     for module, limit in ((imap_session, "CONNECT_S"), (imap_session, "STEP_S"), (smtp, "CONNECT_S")):
         monkeypatch.setattr(module, limit, 0.2)
-    with ScriptedServer(b"", lambda _: b"") as server:
+    with ScriptedServer(greeting, lambda _: b"") as server:
         error = login_refusal(dataclasses.replace(absent, port=server.port))
-    assert (error.code, error.retryable) == ("mail_timeout", True)
-
-
-def test_a_server_that_hangs_up_is_reported(absent: MailServer) -> None:
-    with ScriptedServer(None, lambda _: None) as server:
-        error = login_refusal(dataclasses.replace(absent, port=server.port))
-    assert (error.code, error.retryable) == ("mail_unavailable", True)
+    assert (error.code, error.retryable) == (code, True)
 
 
 def test_a_server_without_starttls_is_reported(absent: MailServer) -> None:

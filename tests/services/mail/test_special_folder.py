@@ -83,21 +83,26 @@ def test_copies_are_filed_though_their_folder_was_taken_away(
 
 
 @pytest.mark.parametrize(
-    ("rewrite", "told"),
+    ("rewrite", "code", "told"),
     [
-        ({b"[READ-WRITE]": b"[READ-ONLY]"}, "may only be read"),
-        ({b"OK [APPENDUID": b"NO [NOPERM] Permission denied [APPENDUID"}, "took no draft: "),
+        ({b"[READ-WRITE]": b"[READ-ONLY]"}, "mail_unsupported", "may only be read"),
+        ({b"OK [APPENDUID": b"NO [NOPERM] Permission denied [APPENDUID"}, "mail_unsupported", "took no draft: "),
+        ({b"OK [APPENDUID": b"NO [LIMIT] Slower [APPENDUID"}, "mail_unavailable", "[LIMIT] Slower"),
     ],
 )
 def test_a_folder_that_takes_no_drafts_is_told_and_the_mail_waits(
-    proxied: Proxied, mail_servers: MailServers, rewrite: dict[bytes, bytes], told: str
+    proxied: Proxied, mail_servers: MailServers, rewrite: dict[bytes, bytes], code: str, told: str
 ) -> None:
-    with proxied(rewrite=rewrite) as (mailbox, _), refused("mail_unsupported") as caught:
+    with proxied(rewrite=rewrite) as (mailbox, _), refused(code) as caught:
         mailbox._drafts.test()  # the inbox is not to be read-only, too
         mailbox.save_draft(REPLY)
     assert told in caught.value.message
-    assert caught.value.message.endswith("Allow its user to, or name another with mailbox.imap.drafts_folder")
-    assert (caught.value.retryable, caught.value.uncertain) == (False, False)
+    is_lasting = caught.value.message.endswith("Allow its user to, or name another with mailbox.imap.drafts_folder")
+    assert (caught.value.retryable, is_lasting, caught.value.uncertain) == (
+        code == "mail_unavailable",
+        not caught.value.retryable,
+        False,
+    )
     mail_servers.wait_until_sent()
     assert mail_servers.sent_to_customers() == []
 

@@ -43,7 +43,9 @@ _TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,100}/[a-z0-9!#$&^_.+-]{1,100}")
 _CARRIAGE_RETURNS = re.compile(rb"\r+\n?")
 _NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/=\s]")
 _NOT_ENCODED = re.compile(rb"=(?:0[0-8]|[13]\d)\d")  # of a number, as in "serial=12345": no program encodes its digits
-_BASE64_LINE = re.compile(rb"^[A-Za-z0-9+/]{40,}=*\s*$", re.MULTILINE)
+_BASE64_LINE = re.compile(
+    rb"^(?=.*[A-Z])(?=.*[a-z])[\w+/-]{20,}=*\s*$", re.MULTILINE
+)  # that of URLs, too (RFC 4648 §5)
 _WORDS_IN_A_LINE = re.compile(rb"[^ \t\n][ \t]+[^ \t\n]")
 
 

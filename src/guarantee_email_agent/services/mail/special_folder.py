@@ -211,11 +211,9 @@ class DraftsFolder(SpecialFolder):
             began = True
             try:
                 client.append(self.name(client), message, self.flags)
-            except IMAPClientAbortError:
-                raise
             except IMAPClientError as error:
-                began = False
-                if "[OVERQUOTA]" in (refusal := format_response(error)):
+                began = isinstance(error, IMAPClientAbortError)
+                if is_passing(error) or "[OVERQUOTA]" in (refusal := format_response(error)):
                     raise
                 raise self._unusable(f"took no draft: {refusal}") from None
             return True
