@@ -13,25 +13,13 @@ from imapclient.exceptions import IMAPClientError, IMAPClientReadOnlyError
 
 from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.imap_mark_folders import FolderMarks
-from guarantee_email_agent.services.mail.imap_marks import (
-    UNTOUCHED,
-    ImapMarks,
-    KeywordMarks,
-    fetch_body,
-    uid_set,
-)
+from guarantee_email_agent.services.mail.imap_marks import UNTOUCHED, ImapMarks, KeywordMarks, fetch_body, uid_set
 from guarantee_email_agent.services.mail.imap_owner import ImapOwner
 from guarantee_email_agent.services.mail.imap_replies import ImapReplies, ImapSettings
 from guarantee_email_agent.services.mail.imap_session import Breaks, FolderClient, ImapSession, fetch_each, is_passing
 from guarantee_email_agent.services.mail.mail_server import MailServer, format_response
-from guarantee_email_agent.services.mail.mail_store import MailListing, check_size, mail_not_found, mail_unreadable
-from guarantee_email_agent.services.ports import (
-    ANY_MAIL,
-    InboxEntry,
-    InboxFilter,
-    MailMark,
-    MarkedMail,
-)
+from guarantee_email_agent.services.mail.mail_store import MailListing, mail_not_found
+from guarantee_email_agent.services.ports import ANY_MAIL, InboxEntry, InboxFilter, MailMark, MarkedMail
 
 _PAGE: Final = 500  # UIDs in one command, whose line servers limit
 _FACTS_KEPT: Final = 200_000
@@ -90,12 +78,7 @@ class ImapMailbox(ImapReplies):
                 self._breaks.mails.difference_update(uids)
                 is_first = False
             facts = self._fetch_facts(client, uids)
-            if not facts:
-                return None
-            if not (size := facts[uids[0]].size):  # it may be of any size
-                raise mail_unreadable(mail_id, "the IMAP server does not tell its size")
-            check_size(mail_id, size, max_bytes)
-            return fetch_body(client, uids[0])
+            return fetch_body(client, uids[0], mail_id, facts[uids[0]].size, max_bytes) if facts else None
 
         raw = self._inbox.run(work)
         if raw is None:

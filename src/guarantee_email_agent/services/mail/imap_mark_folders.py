@@ -20,7 +20,7 @@ from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.imap_marks import ImapMarks, fetch_body, keyword_id, uid_of_keyword_id, uid_set
 from guarantee_email_agent.services.mail.imap_session import ImapSession, fetch_each, fetched_part, in_pages, is_passing
 from guarantee_email_agent.services.mail.mail_server import MailServer, format_response
-from guarantee_email_agent.services.mail.mail_store import KEYWORDS, check_size, mail_not_found
+from guarantee_email_agent.services.mail.mail_store import KEYWORDS, mail_not_found
 from guarantee_email_agent.services.mail.special_folder import (
     find_copies,
     folder_prefix,
@@ -223,9 +223,8 @@ class FolderMarks(ImapMarks):
             uids = self._moved[outcome].find(moved, mail_id)
             if not uids:
                 return None
-            size = moved.fetch(uids[:1], [b"RFC822.SIZE"]).get(uids[0], {}).get(b"RFC822.SIZE", 0)
-            check_size(mail_id, size, max_bytes)
-            return fetch_body(moved, uids[0])
+            size = fetch_each(moved, uids[:1], [b"RFC822.SIZE"]).get(uids[0], {}).get(b"RFC822.SIZE", 0)
+            return fetch_body(moved, uids[0], mail_id, size, max_bytes)
 
         return self._first_of_folders(read)
 

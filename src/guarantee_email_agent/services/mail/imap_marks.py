@@ -14,7 +14,7 @@ from imapclient import IMAPClient
 
 from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.imap_session import fetch_each
-from guarantee_email_agent.services.mail.mail_store import KEYWORDS, WRONG, mail_not_found, mail_unreadable
+from guarantee_email_agent.services.mail.mail_store import KEYWORDS, WRONG, check_size, mail_not_found, mail_unreadable
 from guarantee_email_agent.services.mail.special_folder import find_copies
 from guarantee_email_agent.services.ports import MailMark, MarkedMail
 
@@ -161,14 +161,17 @@ def uid_of_keyword_id(mail_id: str, validity: int) -> list[int]:
     return [int(match[2])] if match is not None and int(match[1]) == validity else []
 
 
-def fetch_body(client: IMAPClient, uid: int) -> bytes | None:
-    """The whole mail from the selected folder, left unread; None where it is gone. Raises mail_unreadable."""
+def fetch_body(client: IMAPClient, uid: int, mail_id: str, size: int, max_bytes: int) -> bytes | None:
+    """The whole mail in the selected folder, left unread; None if it is gone. size: 0 if unknown. Raises ToolError."""
+    if not size:  # it may be of any size
+        raise mail_unreadable(mail_id, "the IMAP server does not tell its size")
+    check_size(mail_id, size, max_bytes)
     parts = fetch_each(client, [uid], [b"BODY.PEEK[]"]).get(uid)
     if parts is None:
         return None
     if raw := parts.get(b"BODY[]"):
         return bytes(raw)
-    raise mail_unreadable(str(uid), "the IMAP server does not hand it out")
+    raise mail_unreadable(mail_id, "the IMAP server does not hand it out")
 
 
 def uid_set(uids: Sequence[int]) -> bytes:
