@@ -32,8 +32,8 @@ from guarantee_email_agent.services.table.table import Table
 
 _DESCRIPTION: Final = """\
 MCP server that tells whether a serial number is under warranty, from a list that you keep: a CSV file whose first line
-is serial_number,expiration_date and may go on with coverage and status, or an SQLite database with such a table named
-warranties. A CSV file is read anew when it changes."""
+is serial_number,expiration_date and may go on with coverage, status and owner_email, or an SQLite database with such a
+table named warranties. A CSV file is read anew when it changes."""
 
 
 class CheckWarranty(ToolArguments):
@@ -49,6 +49,7 @@ class CheckedWarranty(ToolOutput):
         default_factory=str, description="The last day of the warranty.", json_schema_extra={"format": "date"}
     )
     coverage: str = Field(default_factory=str)  # a default that the schema does not show
+    owner_email: str = Field(default_factory=str)
 
 
 class WarrantyTools:

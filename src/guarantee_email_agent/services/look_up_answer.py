@@ -23,6 +23,7 @@ from guarantee_email_agent.utils.text import word_key
 _PLAIN_WORDS: Final = r"[A-Za-z0-9 .,:/+()_-]{1,40}"
 _STATUS_WORD: Final = r"(?i:valid|expire)"
 _NAME: Final = r"[^\W_][\w .,'’&+()/-]{0,59}"
+_NO_NAME: Final = r"(?i:null|none|nan|nil|n/?a|undefined|unknown)"
 _LINK: Final = r"(?i:www\.|//|\w\.[^\W\d_]{2})"
 _CURRENCY: Final = r"(?:[A-Z]{3}|[€$£¥]|zł|Kč)"
 _AMOUNT: Final = (
@@ -88,8 +89,8 @@ def _value(value: object, fact: Fact, look_up: LookUp) -> str | None:
     if (fact.form == "date" and not is_date(value)) or (fact.form == "amount" and not re.fullmatch(_AMOUNT, value)):
         raise _malformed(look_up, f"has an unusable {fact.name}")
     if fact.form == "name":
-        is_plain = re.fullmatch(_NAME, value) and not re.search(_LINK, value) and not re.search(_STATUS_WORD, value)
-        return value if is_plain else None
+        is_odd = re.search(f"{_LINK}|{_STATUS_WORD}|^{_NO_NAME}$", value)
+        return value if re.fullmatch(_NAME, value) and not is_odd else None
     if fact.form != "word":
         return value
     if not fact.words:

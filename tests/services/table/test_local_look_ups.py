@@ -44,10 +44,10 @@ async def test_a_row_is_its_columns_that_are_filled_in(orders: Path) -> None:
 
 async def test_a_warranty_is_that_of_today(tmp_path: Path) -> None:
     file = tmp_path / "warranties.csv"
-    file.write_text("serial_number,expiration_date,coverage\nSN-1,2999-12-31,full\nSN-2,2000-01-01,\n")
+    file.write_text("serial_number,expiration_date,owner_email\nSN-1,2999-12-31, a@b.de\nSN-2,2000-01-01,\n")
     look_up = warranty_look_up(file, PATIENCE_S, SystemClock())
     assert [await look_up.look_up(number) for number in ("sn1", "SN-2", "SN-3")] == [
-        {"serial_number": "SN-1", "status": "valid", "expiration_date": "2999-12-31", "coverage": "full"},
+        {"serial_number": "SN-1", "status": "valid", "expiration_date": "2999-12-31", "owner_email": "a@b.de"},
         {"serial_number": "SN-2", "status": "expired", "expiration_date": "2000-01-01"},
         {"serial_number": "SN-3", "status": "not_found"},
     ]

@@ -32,9 +32,10 @@ def test_columns_that_nobody_asked_for_are_not_used() -> None:
     assert layout(None).used(["note", "", "id"]) == ["note", "id"]
 
 
-def test_a_row_without_a_number_is_refused() -> None:
-    with pytest.raises(TableError, match="id is empty"):
-        parse_key(layout(None), {"id": " - "})
+@pytest.mark.parametrize("written", ["4,90123E+14", "1e+15", "490123.0", '="490123"', "'490123", "#REF!", "#1001"])
+def test_what_a_spreadsheet_made_of_a_number_is_refused(written: str) -> None:
+    with pytest.raises(TableError, match="id is like 1E"):
+        parse_key(layout(None), {"id": written})
 
 
 HEAD = "serial_number,expiration_date,coverage,status\n"

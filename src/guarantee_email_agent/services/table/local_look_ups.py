@@ -35,12 +35,13 @@ _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 
 @dataclass(frozen=True, slots=True)
 class WarrantyRecord:
-    """status: as the list gives it, whatever the date; None where the date decides."""
+    """status: as the list gives it, whatever the date; None where the date decides. owner_email: who alone is told."""
 
     serial_number: str
     expiration_date: date | None
     coverage: str | None
     status: Status | None
+    owner_email: str | None = None
 
     def status_on(self, day: date) -> Status:
         """Covered through the last day itself."""
@@ -64,7 +65,8 @@ def parse_record(values: Mapping[str, str]) -> WarrantyRecord:
             "valid or expired: it is repeated to customers"
         )
     known_status = cast("Status", status) if status else None
-    return WarrantyRecord(serial_number, expiration_date, coverage or None, known_status)
+    owner = values.get("owner_email", "").strip() or None
+    return WarrantyRecord(serial_number, expiration_date, coverage or None, known_status, owner)
 
 
 def _date(text: str, *, required: bool) -> date | None:
@@ -84,7 +86,7 @@ WARRANTIES: Final = TableLayout(
     key="serial_number",
     number="serial number",
     required=("serial_number", "expiration_date"),
-    optional=("coverage", "status"),
+    optional=("coverage", "status", "owner_email"),
     parse=parse_record,
 )
 
@@ -134,11 +136,11 @@ def warranty_look_up(file: Path, timeout_s: float, clock: Clock) -> LocalLookUp[
 
 
 def warranty_answer(number: str, record: WarrantyRecord | None, today: date) -> dict[str, Any]:
-    """`{"serial_number", "status", "expiration_date", "coverage"}`, the last two where they are known."""
+    """`{"serial_number", "status", "expiration_date", "coverage", "owner_email"}`, the last three where known."""
     if record is None:
         return {"serial_number": number, "status": "not_found"}
     expiration_date = record.expiration_date.isoformat() if record.expiration_date else None
-    known = {"expiration_date": expiration_date, "coverage": record.coverage}
+    known = {"expiration_date": expiration_date, "coverage": record.coverage, "owner_email": record.owner_email}
     return {
         "serial_number": record.serial_number,
         "status": record.status_on(today),

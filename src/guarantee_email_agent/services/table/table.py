@@ -25,6 +25,7 @@ Row = TypeVar("Row")
 
 _NO_ROWS: Final = "has no rows, as a failed export leaves it: no number would be known. Fill it in"
 _SEPARATORS: Final = re.compile(r"[\s\u00ad\u2010-\u2015\u2212_-]+")
+_SPOILT: Final = re.compile(r"[#=']|\d[.,]?\d*e\+\d+$|\d{5,}\.0$")
 
 
 class TableError(Exception):
@@ -72,8 +73,12 @@ def number_key(number: str) -> str:
 
 
 def parse_key(layout: TableLayout[Row], values: Mapping[str, str]) -> str:
-    """Raises TableError where a row has no number."""
-    if key := number_key(values.get(layout.key, "")):
+    """Raises TableError where a row has no number, or what a spreadsheet made of one: nobody would be found by it."""
+    key = number_key(values.get(layout.key, ""))
+    if _SPOILT.match(key):
+        spoilt = "is like 1E+15 or 1.0, or begins with '#', '=' or an apostrophe: a spreadsheet's form, not the number"
+        raise TableError(f"{layout.key} {spoilt}. Correct it")
+    if key:
         return key
     raise TableError(f"{layout.key} is empty. Fill it in, or remove the line")
 
