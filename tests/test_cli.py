@@ -21,7 +21,7 @@ SCRIPT = [str(Path(sys.executable).with_name("guarantee-email-agent"))]
         (["eval", "--jobs", "0"], "'0' is not a whole number from 1"),
         (["eval", "--jobs", "many"], "'many' is not a whole number"),
         (["eval", "--repeat", "-1"], "'-1' is not a whole number"),
-        (["eval", "--threshold", "0"], "'0' is not a percentage"),
+        (["eval", "--threshold", "0.99"], "'0.99' is not a percentage above 1"),
         (["eval", "--threshold", "101"], "'101' is not a percentage"),
         (["eval", "--threshold", "nan"], "'nan' is not a percentage"),
         (["eval", "--thresh", "99"], "--thresh"),

@@ -86,7 +86,7 @@ class TestProblems:
         assert error.message.splitlines() == [
             "config.yaml:3: mcp.warranty_api.comand: unknown key 'comand' – did you mean 'command'?",
             'config.yaml:4: mcp.warranty_api.args[1]: is the number 8080, not text; quote it: "8080"',
-            "config.yaml:6: eval.pass_threshold: must be above 0 and at most 100, not 990",
+            "config.yaml:6: eval.pass_threshold: must be above 1 and at most 100, not 990",
             (
                 "config.yaml:8: llm.provider: must be 'offline', 'anthropic' or 'openai', not the text 'antropic'"
                 " – did you mean 'anthropic'?"
@@ -137,8 +137,8 @@ class TestProblems:
                 ),
             ),
             (
-                "agent: {own_addresses: ['Me <me@a.com>']}",
-                ":1: agent.own_addresses: must list bare addresses such as support@example.com, not 'Me <me@a.com>'",
+                "agent: {own_addresses: [“me@a.com”]}",
+                ":1: agent.own_addresses: must list bare addresses such as support@example.com, not '“me@a.com”'",
             ),
             (
                 "logging: {level: info}",

@@ -75,4 +75,4 @@ def test_schema_carries_the_limits() -> None:
         *("instructions", "llm", "eval", "store", "agent", "metrics", "logging"),
     ]
     threshold = schema["properties"]["eval"]["properties"]["pass_threshold"]
-    assert (threshold["exclusiveMinimum"], threshold["maximum"], threshold["default"]) == (0, 100, 99.0)
+    assert (threshold["exclusiveMinimum"], threshold["maximum"], threshold["default"]) == (1, 100, 99.0)

@@ -134,7 +134,7 @@ class TestScenarios:
             {"repeat": 0},
             {"jobs": -1},
             {"agent_timeout_s": 0},
-            {"threshold": 101},
+            *({"threshold": percent} for percent in (101, 0.99)),
             {"llm": "real"},
             {"max_cost_usd": 1.0},
             {"llm": "live", "max_cost_usd": 0},
@@ -143,7 +143,7 @@ class TestScenarios:
         ],
     )
     def test_a_senseless_option_is_refused(self, options: dict[str, Any], config: Config) -> None:
-        with pytest.raises(ValueError, match=r"Pass (a number above 0|one of|llm=)|is no percentage"):
+        with pytest.raises(ValueError, match=r"Pass (a number above 0|a percentage above 1|one of|llm=)"):
             evaluate([], config=config, **options)
 
     def test_a_bad_instruction_file_is_refused(self, suite: ScenarioFolder, tmp_path: Path) -> None:

@@ -387,7 +387,7 @@ def _number(convert: Callable[[str], float], is_good: Callable[[float], bool], w
     return parse
 
 
-percentage = _number(float, lambda number: 0 < number <= 100, "a percentage above 0 and up to 100")
+percentage = _number(float, lambda number: 1 < number <= 100, "a percentage above 1 and up to 100")
 count = _number(int, lambda number: 1 <= number <= 10_000, "a whole number from 1 to 10000")
 port = _number(int, lambda number: 0 <= number <= 65_535, "a port from 0 to 65535")
 seconds = _number(float, lambda number: 0 < number <= 86_400, "seconds above 0 and up to 86400")

@@ -15,7 +15,7 @@ from guarantee_email_agent.config.operation_settings import MetricsSettings, Sto
 from guarantee_email_agent.files.validation import all_matching, matching, not_blank, number, setting
 from guarantee_email_agent.utils.errors import ConfigurationError
 
-_ADDRESS: Final = r"[^\s@<>,]+@[^\s@<>,]+"
+_ADDRESS: Final = r"[^\s@<>,;:\"“”„«»]+@[^\s@<>,;:\"“”„«»]+"
 _NO_LEDGER_FILE: Final = re.compile(r"[\s'\"]*[A-Za-z][\w+.-]+\s*[=:]|.*password\s*=|(//)?[^/]*:[^/]*@", re.IGNORECASE)
 """What libpq or a URL with a slip in it is: a scheme with a colon, keywords with values, a user with a password."""
 _API_ADDRESS: Final = re.compile(r"https?://[^\s/@]+(/[^\s@]*)?", re.IGNORECASE)
@@ -245,7 +245,7 @@ class Eval:
 
     test_suite_path: Path = setting(Path("evals/scenarios"), "Folder with the scenario files.")
     pass_threshold: float = number(
-        99.0, "Percentage of scenarios that must pass; below it `eval` exits with 4.", 0, 100, above=True
+        99.0, "Percentage of scenarios that must pass; below it `eval` exits with 4.", 1, 100, above=True
     )
 
 

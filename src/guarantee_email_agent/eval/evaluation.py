@@ -24,7 +24,6 @@ from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidS
 from guarantee_email_agent.eval.reporter import SMALL_SUITE, EvalReporter
 from guarantee_email_agent.eval.scenario_model import LlmMode
 from guarantee_email_agent.eval.suite import refuse_sealed
-from guarantee_email_agent.runlog.statistics import threshold_fraction
 from guarantee_email_agent.runlog.suite_manifest import DEVELOPMENT, SuiteManifest, read_manifest
 from guarantee_email_agent.runlog.suite_statistics import GateOutcome, SuiteStatistics, Totals
 from guarantee_email_agent.runlog.views.run_report import RunStoppedError
@@ -255,7 +254,8 @@ def _suite(
             raise ValueError(f"{name} is {number!r}. Pass a number above 0")
     loaded = config if isinstance(config, Config) else load_config(None if config is None else Path(config))
     percent = loaded.eval.pass_threshold if threshold is None else threshold
-    threshold_fraction(percent)
+    if not 1 < percent <= 100:
+        raise ValueError(f"threshold is {percent!r}. Pass a percentage above 1, such as 99 or 99.5")
     given = loaded.eval.test_suite_path if scenarios is None else scenarios
     found: tuple[Entry, ...] | list[str] | None = None
     if isinstance(given, str | os.PathLike):

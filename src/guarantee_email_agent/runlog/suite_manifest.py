@@ -54,7 +54,7 @@ class SuiteManifest:
     openings: int = number(1, "Sealed: how often it may be opened; each takes its share of the 5 % of doubt.", 1)
     opened: int = number(0, "Sealed: how often it was.", 0)
     seed: int | None = number(None, "Of the draw, which the same mails give again.", 0)
-    threshold: float | None = number(None, "Sealed: percent that the gate asks for.", 0, 100, above=True)
+    threshold: float | None = number(None, "Sealed: percent that the gate asks for.", 1, 100, above=True)
     rule: Literal["rate", "proof"] = setting("rate", "Sealed: what has to reach it, the pass rate or its lower bound.")
 
     def as_facts(self) -> dict[str, Any]:
