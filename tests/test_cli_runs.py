@@ -44,7 +44,7 @@ def test_a_run_that_was_interrupted_shows_no_regression_and_proves_none(run: Run
         ("lst", "there is no run lst – did you mean 'last'?"),
         ("last", "20260118T100002-00000002 cannot be compared with itself. Name an earlier run first"),
         ("20260118T100002", "20260118T100002-00000002 cannot be compared with itself. Name an earlier run first"),
-        ("green", "no run of evals/scenarios has passed its gate before 20260118T100002-00000002"),
+        ("green", "no run of evals/scenarios has passed its gate before 20260118T100002-00000002. Name a run by"),
     ],
 )
 def test_a_run_that_cannot_be_found_is_one_line_and_ends_in_2(

@@ -104,6 +104,7 @@ def test_without_a_file_one_to_be_filled_in_is_written(calibrated: Calibrated) -
     calibrated.run()
     assert "Fill in pass or fail as label" in calibrated.calibrate()[1]
     rows = list(csv.DictReader(io.StringIO(calibrated.labels.read_text())))
+    assert calibrated.labels.read_bytes().startswith(b"\xef\xbb\xbfid,")
     assert [tuple(row.values()) for row in rows] == [(name, QUESTION, "") for name in calibrated.names]
     with pytest.raises(ConfigurationError, match="nothing is labelled yet"):
         calibrated.calibrate()
@@ -113,7 +114,7 @@ def test_without_a_file_one_to_be_filled_in_is_written(calibrated: Calibrated) -
     ("labels", "said"),
     [
         ("id,label\ncase_000,pass\n", "labels.csv: columns are missing. It needs id, question, label"),
-        (f"id,question,label\ncase_000,{QUESTION},maybe\n", "labels.csv:2: the label is 'maybe'. Write pass or fail"),
+        (f"id;question;label\ncase_000;{QUESTION};maybe\n", "labels.csv:2: the label is 'maybe'. Write pass or fail"),
         (f"id,question,label\ncase_999,{QUESTION},pass\n", "labels.csv:2: the run has no answer to this question"),
         (f"id,question,label\ncase_000,{OTHER},pass\n", "labels.csv:2: the run has no answer to this question"),
         ("id,question,label\n" + f"case_000,{QUESTION},pass\n" * 2, "labels.csv:3: the same case and question"),

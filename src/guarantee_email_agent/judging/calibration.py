@@ -149,7 +149,7 @@ def _answers_of(store: RunStore, run: Run) -> tuple[dict[tuple[str, str], tuple[
 def _sheet(answers: Iterable[tuple[str, str]]) -> bytes:
     content = io.StringIO(newline="")
     csv.writer(content).writerows([_COLUMNS, *((*key, "") for key in answers)])
-    return content.getvalue().encode(errors="backslashreplace")
+    return content.getvalue().encode("utf-8-sig", "backslashreplace")  # without the mark Excel takes it for cp1252
 
 
 def _pairs(labels: Path, answers: Mapping[tuple[str, str], tuple[str, str]]) -> dict[tuple[str, str], list[_Pair]]:
@@ -180,7 +180,9 @@ def _pairs(labels: Path, answers: Mapping[tuple[str, str], tuple[str, str]]) -> 
 def _rows(labels: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """Each with its line."""
     try:
-        reader = csv.DictReader(io.StringIO(read_text(labels, _MAX_BYTES).removeprefix("\ufeff"), newline=""))
+        text = read_text(labels, _MAX_BYTES)
+        separator = max(",;\t", key=text.partition("\n")[0].count)  # as spreadsheets in many countries write
+        reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator)
         if not set(_COLUMNS) <= set(reader.fieldnames or ()):
             raise _bad_labels(labels, f"columns are missing. It needs {', '.join(_COLUMNS)}")
         for row in reader:

@@ -158,8 +158,14 @@ def as_record(data: object, name: str) -> Record:
     if not isinstance(data, dict):
         problem = f'a record is a JSON object such as {{"task_result": …}}, not {_kind(data)}'
         raise record_error(name, problem, "task_record_invalid")
-    if isinstance(data.get("messages"), list) and not data.keys() & {"task_result", "conversation", "execution_trace"}:
-        problem = "the record has 'messages' and no task_result. Read a transcript with --from openai or langchain"
+    problem = ""
+    if not data.keys() & {"task_result", "conversation", "execution_trace"}:
+        if isinstance(data.get("messages"), list):
+            problem = "the record has 'messages' and no task_result. Read a transcript with --from openai or langchain"
+        for key in data:
+            if "".join(filter(str.isalpha, key)).lower().removesuffix("s") == "taskresult":
+                problem = f"the record's answer stands under {key!r}, where no judge looks. Call it 'task_result'"
+    if problem:
         raise record_error(name, problem, "task_record_invalid")
     return data
 

@@ -162,8 +162,9 @@ class RunStore:
         for key in (run.key, run.key._replace(selection=())):
             if newest := self._newest(key, _PASSED, f"number < {run.number:d}"):
                 return newest
-        problem = f"no run of {printable(run.suite)} has passed its gate before {run.id}. Name a run by its id"
-        raise self._database.error("no_such_run", problem)
+        problem = f"no run of {printable(run.suite)} has passed its gate before {run.id}"
+        remedy = "Name a run by its id, or take the change back and run eval first"
+        raise self._database.error("no_such_run", f"{problem}. {remedy}")
 
     def find_complete(self, key: SuiteKey) -> Run:
         """The newest run of a suite that came to its end with all results. Raises StoreError for none."""
