@@ -128,7 +128,7 @@ def test_a_missing_file_is_one_line_and_ends_in_1(run: Run) -> None:
         (["--until", "2027-01-31"], "--until needs --status beside it"),
         (["--status", "valid", "--until", "soon"], "--until 'soon' is no date"),
         (["--status", "valid", "--look-up"], "--look-up asks the configured services"),
-        (["--status", "expird"], "did you mean expired?"),
+        (["--status", "expird"], "did you mean 'expired'?"),
     ],
 )
 def test_options_that_make_no_sense_end_in_2(options: list[str], message: str, question: Path, run: Run) -> None:

@@ -117,19 +117,27 @@ class Parser(argparse.ArgumentParser):
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
-            if hint := _did_you_mean(str(value), action.choices or ()):
+            if hint := _suggestion(value, action.choices or ()):
                 error.message = f"unknown choice {value!r}{hint}"
             raise
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Of a command, too: what it does not know the whole program would refuse, whose help says nothing of it."""
+        options, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            hint = _suggestion(unknown[0], self._option_string_actions)
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+        return options, unknown
+
     def error(self, message: str) -> NoReturn:
-        self.exit(EXIT_CONFIGURATION, f"{self.prog}: {printable(message)}. See '{self.prog} --help'\n")
+        stop = "" if message.endswith("?") else "."
+        self.exit(EXIT_CONFIGURATION, f"{self.prog}: {printable(message)}{stop} See '{self.prog} --help'\n")
 
 
-def _did_you_mean(word: str, known: Iterable[str]) -> str:
-    from difflib import get_close_matches  # only for those who mistype
+def _suggestion(word: object, known: Iterable[object]) -> str:
+    from guarantee_email_agent.files.problems import suggestion  # start-up: only for those who mistype
 
-    near = get_close_matches(word, list(known), 1, 0.7)
-    return f" (did you mean {near[0]}?)" if near else ""
+    return suggestion(word, known)
 
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"  # noqa: SLF001 - argparse has no public name for it

@@ -98,15 +98,11 @@ def _broken_references(schema: Mapping[str, Any]) -> Iterator[str]:
         waiting += [(each, resolver.in_subresource(each)) for each in part.subresources()]
 
 
-def _check_tool_name(value: str) -> str | None:
-    return None if TOOL_NAME.fullmatch(value) else NO_TOOL_NAME
-
-
 @dataclass(frozen=True)
 class DeclaredTool:
     """A tool as the server lists it."""
 
-    name: str = field(metadata={"check": _check_tool_name})
+    name: str = field(metadata={"check": lambda value: None if TOOL_NAME.fullmatch(value) else NO_TOOL_NAME})
     input_schema: Mapping[str, object] = field(metadata={"check": check_schema})
     description: str = ""
     output_schema: Mapping[str, object] | None = field(default=None, metadata={"check": check_schema})

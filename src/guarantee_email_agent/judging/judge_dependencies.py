@@ -106,7 +106,8 @@ def _run_uv(uv: Sequence[str], folder: str, path: str, deadline: float, *argumen
         os.makedirs(each, exist_ok=True)
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     cache = os.path.abspath(os.environ.get("UV_CACHE_DIR") or os.path.join(home, "uv"))  # as uv finds it
-    given = {name: value for name, value in os.environ.items() if _is_passed(name)}
+    passed = [name for name in os.environ if name.upper() in _PASSED_VARIABLES or name.startswith(_PASSED_PREFIX)]
+    given = {name: os.environ[name] for name in passed}
     command = [*uv, *arguments]
     if kernel.landlock_version() >= _LANDLOCK_MOVES_FILES:
         program = _CONFINED.format(root=_PACKAGE_ROOT, folders=[folder, cache])
@@ -149,10 +150,6 @@ def _run(command: Sequence[str], folder: str, environment: dict[str, str], timeo
             raise
         finally:
             _running.discard(process)
-
-
-def _is_passed(name: str) -> bool:
-    return name.upper() in _PASSED_VARIABLES or name.startswith(_PASSED_PREFIX)
 
 
 def _remove_folder(folder: str, owner: int) -> None:

@@ -120,7 +120,8 @@ def capture_mail(
     captured = _run_scenario(data, path, config, policy)
     data["expected_output"] = expected_output(captured, _facts(captured, answer, look_up))
     change = _difference(original, captured, anonymizer)
-    _write(path, file_text(data, None if change is None else _note(change)))
+    note = f"Replacing personal data changed what happens with this mail: {change}.\nCorrect the mail by hand."
+    _write(path, file_text(data, None if change is None else note))
     _print_outcome(Terminal(stream), path, anonymizer, captured, change, email.problems)
     return EXIT_SUCCESS
 
@@ -237,10 +238,6 @@ def _difference(before: DryRun, after: DryRun, anonymizer: Anonymizer) -> str | 
 
 def _words(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
-def _note(change: str) -> str:
-    return f"Replacing personal data changed what happens with this mail: {change}.\nCorrect the mail by hand."
 
 
 def _write(path: Path, text: str) -> None:

@@ -53,20 +53,19 @@ class WarrantyRecord:
 
 def parse_record(values: Mapping[str, str]) -> WarrantyRecord:
     """values: by column, empty where there is nothing. Raises TableError without the place."""
-    serial_number = values.get("serial_number", "").strip()
-    status = values.get("status", "").strip().casefold()
+    columns = ("serial_number", "status", "coverage", "owner_email")
+    serial_number, status, coverage, owner = (values.get(column, "").strip() for column in columns)
+    status = status.casefold()
     if status not in ("", "valid", "expired"):
         raise TableError("status must be valid or expired, or empty where the date decides")
     expiration_date = _date(values.get("expiration_date", "").strip(), required=not status)
-    coverage = values.get("coverage", "").strip()
     if coverage and not is_quotable(coverage):  # the agent would leave it out, for each mail anew
         raise TableError(
             "coverage must be at most 40 of A-Z, a-z, 0-9, spaces and . , : / + ( ) _ -, without a word such as "
             "valid or expired: it is repeated to customers"
         )
     known_status = cast("Status", status) if status else None
-    owner = values.get("owner_email", "").strip() or None
-    return WarrantyRecord(serial_number, expiration_date, coverage or None, known_status, owner)
+    return WarrantyRecord(serial_number, expiration_date, coverage or None, known_status, owner or None)
 
 
 def _date(text: str, *, required: bool) -> date | None:
