@@ -131,10 +131,10 @@ class TestGrade:
             (MappingProxyType({"task_result": b"42"}), "is no JSON: it holds bytes"),
             (ENDLESS, "is no JSON: Circular reference"),
             (Torn(task_result="42"), "is no JSON: its file is closed"),
-            ({1: 2}, "has the key 1, which is no text"),
+            ({"messages": []}, "has 'messages' and no task_result"),
             ({b"task_result": "42"}, "has the key b'task_result', which is no text"),
         ],
-        ids=["mute", "bytes", "keys", "another mapping", "endless", "torn", "number", "bytes as a key"],
+        ids=["mute", "bytes", "keys", "another mapping", "endless", "torn", "messages", "bytes as a key"],
     )
     def test_a_record_that_is_no_json(self, tmp_path: Path, record: Any, said: str) -> None:
         with pytest.raises(TaskError, match=f"six: the record {said}") as caught:

@@ -158,16 +158,22 @@ def as_record(data: object, name: str) -> Record:
     if not isinstance(data, dict):
         problem = f'a record is a JSON object such as {{"task_result": …}}, not {_kind(data)}'
         raise record_error(name, problem, "task_record_invalid")
+    _check_keys(data, name)
+    return data
+
+
+def _check_keys(data: Mapping[str, Any], name: str) -> None:
+    """That an answer does not stand where no judge looks: it would be judged as none."""
     problem = ""
     if not data.keys() & {"task_result", "conversation", "execution_trace"}:
         if isinstance(data.get("messages"), list):
-            problem = "the record has 'messages' and no task_result. Read a transcript with --from openai or langchain"
+            remedy = "Read a transcript with --from openai or langchain, in Python with record_from_langchain"
+            problem = f"the record has 'messages' and no task_result. {remedy}"
         for key in data:
             if "".join(filter(str.isalpha, key)).lower().removesuffix("s") == "taskresult":
                 problem = f"the record's answer stands under {key!r}, where no judge looks. Call it 'task_result'"
     if problem:
         raise record_error(name, problem, "task_record_invalid")
-    return data
 
 
 def with_record_dir(record: Record, path: str | Path) -> Record:
@@ -202,6 +208,7 @@ def check_record(record: Mapping[str, Any], name: str) -> None:
             if not isinstance(key, str):
                 problem = f"the record has the key {truncate(repr(key), 80)}, which is no text. Pass 'task_result'"
                 raise record_error(name, problem, "task_record_invalid")
+        _check_keys(given, name)
         json.dumps(given, default=_as_text)
     except TaskError:
         raise
