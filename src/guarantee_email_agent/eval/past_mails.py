@@ -70,8 +70,8 @@ class FoundMails:
                 yield f"Left out: {pluralize(count, 'mail')} {why}"
 
 
-async def find_mails(mails: PastMails, period: Period) -> FoundMails:
-    """Raises MCPConnectionError and IntegrationError where the mailbox fails."""
+async def find_mails(mails: PastMails, period: Period, least: int) -> FoundMails:
+    """Raises MCPConnectionError and IntegrationError where the mailbox fails, ConfigurationError for too few mails."""
     found, moments, unread, undated = [], [], 0, 0
     for mail_id in await mails.ids():
         if (read := await read_mail(mails, mail_id)) is None:
@@ -82,7 +82,11 @@ async def find_mails(mails: PastMails, period: Period) -> FoundMails:
         if moment is not None and period.has(moment):
             found.append(mail_id)
             moments.append(moment)
-    return FoundMails(tuple(found), min(moments, default=None), max(moments, default=None), unread, undated)
+    result = FoundMails(tuple(found), min(moments, default=None), max(moments, default=None), unread, undated)
+    if len(found) < least:
+        counted = ". ".join((f"{pluralize(len(found), 'mail')} found, and {least} needed", *result.left_out()))
+        raise ConfigurationError(f"{counted}. Name a longer time, or ask for fewer", "sample_too_few")
+    return result
 
 
 async def read_mail(mails: PastMails, mail_id: str) -> tuple[bytes, Email] | None:
@@ -155,7 +159,8 @@ class _Folder:
         found = (
             os.path.join(place, name) for place, _, names in os.walk(self.folder, onerror=refuse) for name in names
         )
-        return sorted(path for path in found if path.lower().endswith(".eml") and os.path.isfile(path))
+        # Outlook's own cannot be read: they are counted as that.
+        return sorted(path for path in found if path.lower().endswith((".eml", ".msg")) and os.path.isfile(path))
 
     async def read(self, mail_id: str) -> bytes:
         return read_mail_file(mail_id, lambda _: b"")[0]

@@ -146,7 +146,7 @@ def test_what_nobody_looked_for_or_can_read_is_no_silence(
     ("fails", "empty", "problem"),
     [
         ("os.scandir", "mails", r"mails cannot be looked into \(No space\)\. Allow it"),  # as where it is not allowed
-        ("", "mails", r"There is no mail to rehearse\. Name"),
+        ("", "mails", "0 mails found, and 1 needed"),
         ("guarantee_email_agent.eval.sealing.sample_and_seal.write_new_file", None, r"to cannot be written \(No space"),
     ],
 )

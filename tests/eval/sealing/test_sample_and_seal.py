@@ -27,7 +27,7 @@ def mails(tmp_path: Path) -> Path:
     for number in range(9):
         head = f"From: Ida Lund <ida@firm.de>\nSubject: Dryer {number}\nDate: Mon, {number + 1} Jun 2026 10:00:00 +0000"
         (folder / f"{number}.eml").write_text(f"{head}\n\n{TEXTS[number % 3]}\n", encoding="utf-8")
-    (folder / "empty.eml").write_text("", encoding="utf-8")
+    (folder / "outlook.msg").write_bytes(bytes.fromhex("d0cf11e0a1b11ae1"))
     (folder / "undated.eml").write_text("From: ida@firm.de\nSubject: x\n\nHello\n", encoding="utf-8")
     return folder
 
@@ -143,7 +143,7 @@ def test_a_file_that_sample_did_not_write_so_is_refused(mails: Path, tmp_path: P
 
 
 def test_what_cannot_be_drawn_or_sealed_is_refused(mails: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="9 mails to draw 10 from"):
+    with pytest.raises(ConfigurationError, match=r"9 mails found, and 10 needed\. Left out: 1 mail"):
         draw(mails, tmp_path / "a", count=10)
     assert not (tmp_path / "a").exists()
     with pytest.raises(ConfigurationError, match="not empty"):

@@ -43,7 +43,7 @@ from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.runlog.labelling import LabelField, LabelItem
 from guarantee_email_agent.services.look_ups import instruction_files
 from guarantee_email_agent.services.ports import Thread
-from guarantee_email_agent.utils.errors import EXIT_SUCCESS, ConfigurationError
+from guarantee_email_agent.utils.errors import EXIT_SUCCESS
 from guarantee_email_agent.utils.terminal import Terminal, TextStream, pluralize
 from guarantee_email_agent.utils.text import printable
 
@@ -105,10 +105,7 @@ async def _rehearse(
     policy = replace(AnswerPolicy.of(config), mode="answer")
     services = DryServices(LookUpSource(ask=True), instructions.look_ups, live=options.live)
     async with past_mails(config, options.folder) as mails, dry_runs(config, policy, services) as run:
-        found = await find_mails(mails, options.period)
-        if not found.ids:
-            problem = "; ".join(("There is no mail to rehearse", *found.left_out()))
-            raise ConfigurationError(f"{problem}. Name a longer time", "rehearse_no_mail")
+        found = await find_mails(mails, options.period, 1)
         sent, unknown = await _sent_mails(options, config, mails)
         answers = answers_by_mail(sent)
         make_new_folder(options.to)

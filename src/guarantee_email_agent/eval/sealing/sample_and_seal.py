@@ -88,12 +88,7 @@ def sample_mails(
 
 async def _draw(options: SampleOptions, config: Config) -> tuple[FoundMails, list[tuple[bytes, Email]]]:
     async with past_mails(config, options.folder) as mails:
-        found = await find_mails(mails, options.period)
-        if len(found.ids) < options.count:
-            problem = (
-                f"{pluralize(len(found.ids), 'mail')} to draw {options.count} from. Draw fewer, or name a longer time"
-            )
-            raise ConfigurationError(problem, "sample_too_few")
+        found = await find_mails(mails, options.period, options.count)
         chosen = random.Random(options.seed).sample(found.ids, options.count)  # noqa: S311 - its seed is to be known
         read = [await read_mail(mails, mail_id) for mail_id in chosen]
     if len(whole := [each for each in read if each is not None]) < len(read):
