@@ -92,7 +92,7 @@ class TestFiles:
             (b"{'task_result': 42}", "task_record_invalid", "no JSON (line 1, column 2)"),
             (b"[]", "task_record_invalid", "not a list"),
             (b'{"messages": [{"role": "user"}]}', "task_record_invalid", "with --from openai or langchain"),
-            (b'{"taskResult": 42}', "task_record_invalid", "stands under 'taskResult'"),
+            (b'{"taskResult": 42}', "task_record_invalid", "has 'taskResult' and no task_result. Call it"),
             (b"null", "task_record_invalid", "not null"),
             (b"42", "task_record_invalid", "not 42"),
             (b"[" * 100_000, "task_record_invalid", "nested too deep"),

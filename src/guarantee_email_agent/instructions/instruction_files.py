@@ -175,7 +175,8 @@ def _parse_files(
     names = dict.fromkeys(places)
     if len(scenario_files) < len(own_paths) or main is None:
         # A file that cannot be read may declare what the triggers of the others name.
-        names |= dict.fromkeys(topic for file in scenario_files for topic in _named_topics(file))
+        named = (each.topic for file in scenario_files for each in file.header.trigger)
+        names |= dict.fromkeys(topic for topic in named if topic is not None and topic != UNCLEAR)
     look_ups = tuple(each for each in known_look_ups if not names.keys().isdisjoint(each.topics))
     default_language = main.header.default_language if main else "en"
     if not LANGUAGE_CODE.fullmatch(default_language):
@@ -296,11 +297,6 @@ def _scenario(file: _ScenarioFile, replies: Sequence[Replies]) -> ScenarioInstru
     header = file.header
     templates = tuple(template for each in replies for template in each.templates)
     return ScenarioInstruction(header.name, header.trigger, header.ticket, file.text, templates, header.asks_for)
-
-
-def _named_topics(file: _ScenarioFile) -> Iterator[str]:
-    """What its triggers name."""
-    return (each.topic for each in file.header.trigger if each.topic is not None and each.topic != UNCLEAR)
 
 
 def _collect_topics(

@@ -31,6 +31,10 @@ RECORD_ENDING: Final = ".json"
 LINES_ENDING: Final = ".jsonl"
 """Of a file with a record on each line (https://jsonlines.org)."""
 
+_MISPLACED: Final = {
+    "messages": "Read a transcript with --from openai or langchain, in Python with record_from_langchain",
+    "taskresult": "Call it 'task_result'",
+}
 _ENDING_KEYS: Final = ("finish_reason", "stop_reason", "stopReason", "done_reason")
 # As Anthropic, OpenAI, Google, Bedrock, Mistral, DeepSeek, Ollama, vLLM and Inspect name them, in small letters.
 _CUT_OFF: Final = frozenset(
@@ -164,16 +168,10 @@ def as_record(data: object, name: str) -> Record:
 
 def _check_keys(data: Mapping[str, Any], name: str) -> None:
     """That an answer does not stand where no judge looks: it would be judged as none."""
-    problem = ""
-    if not data.keys() & {"task_result", "conversation", "execution_trace"}:
-        if isinstance(data.get("messages"), list):
-            remedy = "Read a transcript with --from openai or langchain, in Python with record_from_langchain"
-            problem = f"the record has 'messages' and no task_result. {remedy}"
-        for key in data:
-            if "".join(filter(str.isalpha, key)).lower().removesuffix("s") == "taskresult":
-                problem = f"the record's answer stands under {key!r}, where no judge looks. Call it 'task_result'"
-    if problem:
-        raise record_error(name, problem, "task_record_invalid")
+    for key in () if data.keys() & {"task_result", "conversation", "execution_trace"} else data:
+        if remedy := _MISPLACED.get("".join(filter(str.isalpha, key)).lower()):
+            problem = f"the record has {key!r} and no task_result. {remedy}"
+            raise record_error(name, problem, "task_record_invalid")
 
 
 def with_record_dir(record: Record, path: str | Path) -> Record:
