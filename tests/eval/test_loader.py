@@ -468,8 +468,8 @@ class TestDiscovery:
         write(TWO_DOCUMENTS)
         lacking = without("expected_output.email_sent") | {"scenario_id": "valid_warranty_002"}
         write(json.dumps(lacking), "valid_warranty_002.yaml")
-        write(TWO_DOCUMENTS, "valid_warranty_004.yml")
-        (tmp_path / "x.yaml").mkdir()
+        write(TWO_DOCUMENTS, "valid_warranty_004.yaml.txt")
+        (tmp_path / "x.yml").mkdir()
         (tmp_path / "y.yaml").symlink_to("nowhere")
         with caplog.at_level(logging.ERROR):
             suite = EvalLoader().discover_test_cases(tmp_path)

@@ -137,6 +137,7 @@ TASK = {"input": {"task": "Book it"}, "expected_output": {"answer": {"contains":
         ({"input": {"task": {"a": [1, 2.5, None]}}}, None),
         ({"input": {}}, "Missing field: input.email"),
         ({"input": {"task": " "}}, "input.task must not be blank"),
+        ({"expected_output": {"answer": {"excludes": ["“no”"]}}}, "excludes holds a phrase in typographic quotes"),
         ({"input": {"task": float("nan")}}, "input.task must be a text or JSON"),
         ({"input": {"task": "x", "mock_responses": {"gmail": {}}}}, "Missing field: expected_output.email_sent"),
         (

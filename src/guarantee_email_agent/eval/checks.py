@@ -54,6 +54,8 @@ _ABSENT: Final = object()
 
 def check_phrases(values: Sequence[str]) -> str | None:
     """What is wrong with phrases of a file."""
+    if any(value[:1] in ("“", "„", "«") and value[-1] in "”“»" for value in values):
+        return "holds a phrase in typographic quotes, which would be part of it; write straight ones"
     return "holds an empty phrase; write the words, or remove it" if any(map(_is_unseen, values)) else None
 
 

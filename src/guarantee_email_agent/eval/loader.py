@@ -128,7 +128,7 @@ class EvalLoader:
     def scenario_files(self, directory: str | Path) -> list[str]:
         """The paths of the scenario files in a folder and in those below it, in their byte order.
 
-        Every `*.yaml` and `*.yml` counts, whatever it turns out to be, except for names that begin with '.' or '_', and
+        Every `*.yaml`, `*.yml` and `*.yaml.txt` counts, whatever it is, but for names that begin with '.' or '_', and
         in a folder `servers` for those without a scenario's id. Folders that are links, whose name begins like that, or
         that have a manifest, are not searched. Raises EvalError as `discover_test_cases` does.
         """

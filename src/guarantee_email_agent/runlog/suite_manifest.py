@@ -250,7 +250,7 @@ def scenario_names(folder: str) -> Iterator[str]:
             for entry in found:
                 if entry.name[0] in "._":
                     continue
-                if entry.name.lower().endswith((".yaml", ".yml")):
+                if entry.name.lower().endswith((".yaml", ".yml", ".yaml.txt")):
                     if not f"/{within}".endswith(f"/{SERVERS_FOLDER}/") or _SAYS_ID.search(
                         file_content(entry.path)
                     ):  # among declared servers a scenario would guard nothing, and nobody would know
