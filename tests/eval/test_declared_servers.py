@@ -131,6 +131,9 @@ def test_the_nearest_folder_of_the_suite_declares_a_server(declare: Any, tmp_pat
         tools(tmp_path)
     (tmp_path / "servers").rename(below / "servers")
     assert tools(tmp_path) == tools(below) == ["list_events"]
+    (below / "servers" / "calendar.yaml").rename(below / "servers" / "calendar.yml")
+    with pytest.raises(EvalError, match=r"calendar\.yml would not be read; call it calendar\.yaml"):
+        tools(below)
 
 
 @pytest.mark.parametrize(

@@ -104,8 +104,9 @@ def test_without_a_file_one_to_be_filled_in_is_written(calibrated: Calibrated) -
     calibrated.run()
     assert "Fill in pass or fail as label" in calibrated.calibrate()[1]
     rows = list(csv.DictReader(io.StringIO(calibrated.labels.read_text())))
-    assert calibrated.labels.read_bytes().startswith(b"\xef\xbb\xbfid,")
-    assert [tuple(row.values()) for row in rows] == [(name, QUESTION, "") for name in calibrated.names]
+    assert [(row["\ufeffid"], row["question"], row["label"]) for row in rows] == [
+        (name, QUESTION, "") for name in calibrated.names
+    ]
     with pytest.raises(ConfigurationError, match="nothing is labelled yet"):
         calibrated.calibrate()
 

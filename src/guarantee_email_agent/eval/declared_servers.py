@@ -206,8 +206,11 @@ def load_declared_servers(folders: Sequence[str], names: Iterable[str]) -> dict[
     """
     declared: dict[str, DeclaredServer] = {}
     for name in names:
-        paths = (os.path.join(folder, SERVERS_FOLDER, f"{name}.yaml") for folder in folders)
+        endings = (".yaml", ".yml", ".yaml.txt")
+        paths = (os.path.join(folder, SERVERS_FOLDER, name + ending) for ending in endings for folder in folders)
         if SERVER_NAME.fullmatch(name) and (path := next(filter(os.path.lexists, paths), None)):
+            if not path.endswith(".yaml"):
+                raise ValueError(f"{SERVERS_FOLDER}/{os.path.basename(path)} would not be read; call it {name}.yaml")
             declared[name] = load_declared_server(path)
     return declared
 
