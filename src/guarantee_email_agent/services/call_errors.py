@@ -181,7 +181,7 @@ class MalformedAnswerError(IntegrationError):
     """An answer cannot be read. problem: of the tool's answer, as a verb phrase."""
 
     def __init__(self, name: str, tool: str, problem: str, message: str = "") -> None:
-        message = message or f"the answer of {tool} {problem}. Check the server's version"
+        message = message or f"the answer of {tool} {problem}. Correct the record, or check the server's version"
         super().__init__(f"{name}: {message}", f"{name}{MALFORMED_SUFFIX}", uncertain=True)
         self.tool, self.problem = tool, problem
 
