@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -131,10 +132,10 @@ class TestScenarios:
     @pytest.mark.parametrize(
         "options",
         [
-            {"repeat": 0},
+            {"repeat": 1.5},
             {"jobs": -1},
-            {"agent_timeout_s": 0},
-            *({"threshold": percent} for percent in (101, 0.99)),
+            {"agent_timeout_s": "5"},
+            *({"threshold": percent} for percent in (101, 0.99, "99")),
             {"llm": "real"},
             {"max_cost_usd": 1.0},
             {"llm": "live", "max_cost_usd": 0},
@@ -143,7 +144,7 @@ class TestScenarios:
         ],
     )
     def test_a_senseless_option_is_refused(self, options: dict[str, Any], config: Config) -> None:
-        with pytest.raises(ValueError, match=r"Pass (a number above 0|a percentage above 1|one of|llm=)"):
+        with pytest.raises(ValueError, match=r"Pass (a (whole )?number above 0|a percentage above 1|one of|llm=)"):
             evaluate([], config=config, **options)
 
     def test_a_bad_instruction_file_is_refused(self, suite: ScenarioFolder, tmp_path: Path) -> None:
@@ -177,7 +178,9 @@ class TestAgent:
 
     def test_its_deadline(self, suite: ScenarioFolder) -> None:
         async def agent(_: object) -> None:
-            await asyncio.Event().wait()
+            while True:
+                with suppress(asyncio.CancelledError):
+                    await asyncio.Event().wait()
 
         judged = evaluate(suite.folder, config=suite.config, agent=agent, agent_timeout_s=0.05, jobs=2)
         reason = "agent: the time was over (0.05 s) before the agent was done"

@@ -9,9 +9,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass
+from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack, get_args
 
@@ -37,6 +38,7 @@ logging.getLogger("guarantee_email_agent").addHandler(logging.NullHandler())  # 
 
 _ASKING: Final = ("live", "record")
 _CTRL_C_S: Final = 0.2
+_CANCEL_S: Final = 1.0  # that what agents leave in their loop may take to end
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +144,24 @@ def evaluate(scenarios: str | Path | Iterable[Entry] | None = None, **options: U
     stopping = threading.Event()
     if suite.agent is None and suite.options.llm not in _ASKING:
         return suite.run(stopping, None)
-    with ThreadPoolExecutor(1) as pool:  # its thread has no event loop yet, and gets no signals
-        running = pool.submit(asyncio.run, _run(suite, stopping))
+    started: Future[Future[Evaluation]] = Future()
+
+    async def serve(pool: ThreadPoolExecutor) -> None:
+        started.set_result(running := pool.submit(suite.run, stopping, asyncio.get_running_loop()))
+        await asyncio.gather(asyncio.wrap_future(running), return_exceptions=True)
+
+    with ThreadPoolExecutor(1) as pool:  # its thread gets no signals
+        # Left behind where an agent ends by no cancellation.
+        agents = threading.Thread(target=asyncio.run, args=(serve(pool),), daemon=True)
+        agents.start()
+        running = started.result()
         try:
             while not wait([running], _CTRL_C_S).done:
                 pass
         except BaseException:
             stopping.set()
             raise
+        agents.join(_CANCEL_S)
         return running.result()
 
 
@@ -248,13 +260,14 @@ def _suite(
             raise ValueError(f"{name} is {chosen!r}. Pass one of {', '.join(known)}")
     if max_cost_usd is not None and llm not in _ASKING and (agent is None or llm == "replay"):
         raise ValueError("max_cost_usd limits what an API takes. Pass llm='live' or 'record', too")
-    numbers = {"repeat": repeat, "jobs": jobs, "agent_timeout_s": agent_timeout_s, "max_cost_usd": max_cost_usd}
-    for name, number in numbers.items():
-        if number is not None and not number > 0:
-            raise ValueError(f"{name} is {number!r}. Pass a number above 0")
+    numbers: dict[str, object] = {"repeat": repeat, "jobs": jobs, "agent_timeout_s": agent_timeout_s}
+    for name, number in (numbers | ({} if max_cost_usd is None else {"max_cost_usd": max_cost_usd})).items():
+        kind, word = (Integral, "whole number") if name in ("repeat", "jobs") else (Real, "number")
+        if not isinstance(number, kind) or not float(number) > 0:
+            raise ValueError(f"{name} is {number!r}. Pass a {word} above 0")
     loaded = config if isinstance(config, Config) else load_config(None if config is None else Path(config))
     percent = loaded.eval.pass_threshold if threshold is None else threshold
-    if not 1 < percent <= 100:
+    if isinstance(percent, str | bool) or not 1 < percent <= 100:
         raise ValueError(f"threshold is {percent!r}. Pass a percentage above 1, such as 99 or 99.5")
     given = loaded.eval.test_suite_path if scenarios is None else scenarios
     found: tuple[Entry, ...] | list[str] | None = None
