@@ -43,6 +43,9 @@ def test_without_a_regression_the_gate_alone_decides(suite: KeptSuite) -> None:
 def test_a_part_is_held_against_the_whole_suite_and_removes_nothing(suite: KeptSuite) -> None:
     suite.run()
     assert suite.run(only=("valid_warranty_001",), baseline="green", no_regressions=True) == 0
+    suite.write(3)
+    with pytest.raises(AgentError, match="has no scenario in common with what is to run"):
+        suite.run(only=("valid_warranty_003",), baseline="run-1", no_regressions=True)
 
 
 def test_the_json_report_has_the_comparison(suite: KeptSuite, tmp_path: Path) -> None:

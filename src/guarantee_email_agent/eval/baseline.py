@@ -43,6 +43,12 @@ class Baseline:
         self._newly_failing: set[str] = set()
         self._ran = 0
 
+    def refuse_nothing_in_common(self, files: Sequence[str]) -> None:
+        """Raises ConfigurationError where a run of these files shows of no scenario whether it is worse."""
+        if not self._gone and self._passed.keys().isdisjoint(Path(file).stem for file in files):
+            problem = "has no scenario in common with what is to run. Name another one"
+            raise ConfigurationError(f"The run {self.run.id} {problem}", "eval_bad_baseline")
+
     def add(self, case: Case) -> None:
         """Note one case."""
         self._ran += 1

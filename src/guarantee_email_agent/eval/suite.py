@@ -202,6 +202,8 @@ def _prepare(options: EvalOptions, config: Config, resources: ExitStack) -> _Sui
         key = suite_key(config, options)
         baseline = baseline_of(options, key, files)
         files, only = select_last_failed(options, key, files)
+        if baseline is not None and options.no_regressions:
+            baseline.refuse_nothing_in_common(files)
         options = replace(options, only=only)
     logger.info("Discovered %d eval test cases", len(files))
     statistics = SuiteStatistics(deterministic=options.is_deterministic, manifest=manifest, is_whole=not options.only)
