@@ -173,7 +173,7 @@ RUN_COUNTS: Final = f"""WITH of_case AS (
                CASE WHEN count(*) = count(cost_usd) THEN coalesce(sum(cost_usd), 0) END AS cost_usd
         FROM (SELECT calls, cost_usd,
                      input_tokens + output_tokens + cache_read_tokens + cache_write_tokens AS told
-              FROM results WHERE run = :run))
+              FROM results WHERE run = :run AND id NOT IN (SELECT result FROM taken_over)))
     SELECT count(*), coalesce(sum(worst = 0), 0), coalesce(sum(worst IN (1, 2)), 0), coalesce(sum(worst = 3), 0),
         coalesce(sum(worst = 2), 0), (SELECT tokens FROM spent), (SELECT cost_usd FROM spent) FROM of_case"""  # noqa: S608 - our own words
 """total, passed, failed, error, invalid, tokens and cost_usd of the results of the run `:run`, as its row has them."""

@@ -259,12 +259,14 @@ def test_what_is_known_of_the_run() -> None:
     assert "Language model" not in dict(report_of_suite(case(), agent="command:cat").facts)
 
 
-def test_what_live_scenarios_took_that_came_to_no_result_is_paid_for_too() -> None:
-    paid = case(usage=Usage(1, 10, 5, cost_usd=0.25))
-    by_result = report_of_suite(paid, paid, llm="live", model="m")
-    assert (by_result.summary["tokens"]["input"], by_result.summary["cost_usd"]) == (20, 0.5)
-    unseen = report_of_suite(paid, case(usage=Usage(cost_usd=None)), paid)
-    assert (unseen.summary["tokens"], unseen.summary["cost_usd"]) == (None, None)
-    whole = report_of_suite(paid, llm="live", model="m", facts={"usage": Usage(3, 30, 15, cost_usd=1.5)._asdict()})
-    assert whole.summary["cost_usd"] == 1.5
-    assert dict(whole.facts)["Cost"] == "m: 3 answers, 30 tokens sent, 15 received, $1.5000"
+def test_what_came_to_no_result_is_paid_for_too_and_what_was_taken_over_is_not(runs: StoredRuns) -> None:
+    paid, other = (result(number, usage=Usage(1, 10, 5, cost_usd=0.25)) for number in (1, 2))
+    runs.write(1, [paid, other._replace(usage=Usage(cost_usd=None))])
+    runs.write(2, [paid, other], "interrupted", repeat=2)
+    runs.write(3, [paid, other._replace(taken_over="run-1")])
+    runs.write(4, [paid], llm="live", model="m", facts={"usage": Usage(3, 30, 15, cost_usd=1.5)._asdict()})
+    with RunStore(runs.file) as store:
+        made = [(run.cost_usd, stored_report.stored_report(store, run)) for run in store.runs()]
+    assert [cost for cost, _ in made] == [each.summary["cost_usd"] for _, each in made] == [1.5, 0.25, 0.5, None]
+    assert (made[2][1].summary["tokens"]["input"], made[3][1].summary["tokens"]) == (20, None)
+    assert dict(made[0][1].facts)["Cost"] == "m: 3 answers, 30 tokens sent, 15 received, $1.5000"

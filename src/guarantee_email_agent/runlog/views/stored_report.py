@@ -40,24 +40,22 @@ def suite_report(
     history: Sequence[Run] = (),
     comparison: Comparison | None = None,
     counted: Iterable[Case] | None = None,
+    usage: Usage = NO_USAGE,
 ) -> Report:
     """run: with its counts. history: earlier runs of the same suite with this one. comparison: with the baseline that
-    the run was held against. counted: the same cases with no more than `COUNTED`, where that takes less to read.
+    the run was held against. counted: the same cases with no more than `COUNTED`, where that takes less to read. usage:
+    what all of it took of a model.
     """
     deterministic = not run.agent and run.llm in ("offline", "replay")
     manifest = SuiteManifest.of_facts(run.facts)
     statistics = SuiteStatistics(deterministic=deterministic, manifest=manifest, is_whole=not run.selection)
-    totals, causes, usage = statistics.totals, SharedCauses(), NO_USAGE
+    totals, causes = statistics.totals, SharedCauses()
     for case in cases if counted is None else counted:
         statistics.add(case)
-        for each in case.runs:
-            usage = usage.plus(each.usage)
         if not case.passed:
             causes.add(case)
     if run.mails is not None and run.mails_passed is not None:
         statistics.mails.told = DistinctMails(run.mails, run.mails_passed)
-    if "usage" in run.facts:  # what scenarios took that came to no result is paid for, too
-        usage = Usage(**run.facts["usage"])
     interrupted = run.outcome in (None, "interrupted", "crashed")
     regressions = run.facts.get("regressions", ())
     held = regressions if run.facts.get("no_regressions") else ()
@@ -212,9 +210,20 @@ def stored_report(store: RunStore, run: Run, read_record: ReadRecord = lambda re
     if (baseline := run.facts.get("baseline")) and run.total:
         with suppress(StoreError):  # it may have been deleted since
             comparison = compare_runs(store, store.find_run(baseline), run)
-    report = suite_report(run, held, history, comparison, counted)
+    report = suite_report(run, held, history, comparison, counted, _usage_of(store, run))
     missing = store.missing_cases(run)
     return replace(report, summary={**report.summary, "missing": missing}) if missing else report
+
+
+def _usage_of(store: RunStore, run: Run) -> Usage:
+    """Also of repetitions whose scenario is not decided, and of what came to no result; not of what was taken over."""
+    usage = NO_USAGE
+    if "usage" in run.facts:
+        return Usage(**run.facts["usage"])
+    for case in store.outcomes(run, undecided=True) if run.taken else ():
+        for each in case.runs:
+            usage = usage if each.taken_over else usage.plus(each.usage)
+    return usage
 
 
 def write_stored_reports(
