@@ -150,11 +150,19 @@ def test_what_was_saved_beside_a_broken_instruction_is_not_forgotten(project: Wa
 
 
 def test_an_invalid_file_is_a_failure_until_it_is_mended(project: WatchedProject) -> None:
-    _, wrong, mended = project.watch(lambda: project.write(1, broken), lambda: project.write(1))
+    other = project.folder / "other"
+    _, wrong, mended, twice, once = project.watch(
+        lambda: project.write(1, broken),
+        lambda: project.write(1),
+        lambda: shutil.copytree(project.folder, other),
+        lambda: shutil.rmtree(other),
+    )
     assert (
         "✗ valid_warranty_001: invalid scenario file - FAILED\n    Invalid eval file: valid_warranty_001.yaml" in wrong
     )
     assert last_line(mended) == "✓ 1 newly passing. Pass rate: 2/2 (100%); 1 scenario ran"
+    assert "    Invalid eval file: valid_warranty_001.yaml - Duplicate scenario_id" in twice
+    assert last_line(once) == "✓ 2 removed, 2 newly passing. Pass rate: 2/2 (100%); 2 scenarios ran"
 
 
 def test_new_deleted_and_renamed_scenarios_change_the_count(project: WatchedProject) -> None:

@@ -287,7 +287,11 @@ def run_again(config: Config, options: EvalOptions, files: Sequence[str]) -> Gen
 
     Raises InstructionError for bad instruction files.
     """
-    yield from Execution.of(config, replace(options, kept=None)).results(files)
+    execution = Execution.of(config, replace(options, kept=None))
+    execution.loader.scenario_files(options.directory)  # which ids stand twice, and where servers may be declared
+    results = execution.results(files)
+    del execution
+    yield from results
 
 
 _OF_PARTS: Final = (

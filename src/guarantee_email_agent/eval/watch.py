@@ -260,11 +260,11 @@ def affected_files(changed: Files, files: list[str], results: Results) -> list[s
     if any(file.kind not in _ALONE for file in changed.values()):
         return files
     beside = {file.name for file in changed.values()}
-    folders = {file.name for file in changed.values() if file.kind == "recording"}
+    ids = {PurePath(file.name).stem for file in changed.values() if file.kind != "mail"}  # two of one id are invalid
     return [
         file
         for file in files
-        if file in changed or file not in results or PurePath(file).stem in folders or _names_one(results[file], beside)
+        if file in changed or file not in results or PurePath(file).stem in ids or _names_one(results[file], beside)
     ]
 
 
