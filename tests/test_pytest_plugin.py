@@ -53,7 +53,9 @@ def test_github_reads_no_command_in_a_failure(
 ) -> None:
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     result = pytester.runpytest("--eval-scenarios", "cases", "-k", "valid_warranty_002")
-    result.stdout.fnmatch_lines(["::stop-commands::*", "*valid_warranty_002*", "    reply:", "::*::"])
+    result.stdout.fnmatch_lines(
+        ["::stop-commands::*", "*valid_warranty_002*", "    reply:", "::*::", "FAILED* - cases*"]
+    )
 
 
 def test_an_unusable_file_says_why(project: Path, pytester: pytest.Pytester) -> None:

@@ -126,8 +126,9 @@ class _ScenarioItem(pytest.Item):
 
         stream = io.StringIO()
         place = f"{self.nodeid.partition('::')[0]}:{_line(result)}"
+        # Before all commands: the first line stands in pytest's summary, too.
+        stream.write(f"{printable(f'{place}: {result.failures[0].partition(chr(10))[0]}')}\n")
         with github_step({}, stream) if os.environ.get("GITHUB_ACTIONS") == "true" else nullcontext():
-            stream.write(f"{printable(f'{place}: {result.failures[0].partition(chr(10))[0]}')}\n")
             EvalReporter(stream, color=False, ascii_only=False).print_failure_details([result])
         return stream.getvalue().rstrip()
 
