@@ -151,12 +151,9 @@ def test_what_was_saved_beside_a_broken_instruction_is_not_forgotten(project: Wa
 
 def test_an_invalid_file_is_a_failure_until_it_is_mended(project: WatchedProject) -> None:
     other = project.folder / "other"
-    _, wrong, mended, twice, once = project.watch(
-        lambda: project.write(1, broken),
-        lambda: project.write(1),
-        lambda: shutil.copytree(project.folder, other),
-        lambda: shutil.rmtree(other),
-    )
+    edits = (lambda: project.write(1, broken), lambda: project.write(1))
+    twins = (lambda: shutil.copytree(project.folder, other), lambda: shutil.rmtree(other))
+    _, wrong, mended, twice, once = project.watch(*edits, *twins)
     assert (
         "✗ valid_warranty_001: invalid scenario file - FAILED\n    Invalid eval file: valid_warranty_001.yaml" in wrong
     )

@@ -76,11 +76,6 @@ class EvalOptions(RunOptions):
     caution_curve: bool = False
     open: bool = False
 
-    @property
-    def is_deterministic(self) -> bool:
-        """Whether the same mail gets the same answer each time: our own agent, and no live model."""
-        return self.agent is None and self.llm in ("offline", "replay")
-
 
 logger = logging.getLogger(__name__)
 

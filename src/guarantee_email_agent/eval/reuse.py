@@ -30,6 +30,7 @@ from guarantee_email_agent.utils.text import and_more, printable
 
 LAST_INTERRUPTED = ""
 """What `--resume` asks for without a run."""
+_STOPPED = ("interrupted", "crashed")
 
 
 class SuiteNow(NamedTuple):
@@ -93,7 +94,7 @@ def find_earlier_results(now: SuiteNow, wanted: str) -> EarlierResults | None:
         raise
     with store:
         if wanted == LAST_INTERRUPTED:
-            run = store.last_interrupted(now.key)
+            run = next((each for each in store.runs(now.key, limit=1) if each.outcome in _STOPPED), None)
         else:
             run = store.find_run(wanted, now.key)
             _refuse_what_cannot_go_on(run, now.key)
@@ -108,7 +109,7 @@ def _refuse_what_cannot_go_on(run: Run, key: SuiteKey) -> None:
         problem = "is of another suite, selection, agent or model. Resume it with the options that it was begun with"
     elif run.outcome is None:
         problem = "still goes on"
-    elif run.outcome not in ("interrupted", "crashed"):
+    elif run.outcome not in _STOPPED:
         problem = f"is complete ({run.outcome}). Leave --resume away to run anew"
     if problem is not None:
         raise ConfigurationError(f"The run {run.id} {problem}", "eval_cannot_resume")

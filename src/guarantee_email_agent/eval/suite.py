@@ -206,7 +206,8 @@ def _prepare(options: EvalOptions, config: Config, resources: ExitStack) -> _Sui
             baseline.refuse_nothing_in_common(files)
         options = replace(options, only=only)
     logger.info("Discovered %d eval test cases", len(files))
-    statistics = SuiteStatistics(deterministic=options.is_deterministic, manifest=manifest, is_whole=not options.only)
+    deterministic = options.agent is None and options.llm in ("offline", "replay")
+    statistics = SuiteStatistics(deterministic=deterministic, manifest=manifest, is_whole=not options.only)
     suite = _Suite(options, execution, files, manifest, statistics, baseline)
     if manifest.kind == "sealed" and not options.open:
         suite.blind = BlindCases(len(files))

@@ -175,10 +175,6 @@ class RunStore:
             raise self._database.error("no_such_run", problem)
         return newest
 
-    def last_interrupted(self, key: SuiteKey) -> Run | None:
-        """The newest run of a suite, if it was interrupted or killed, or crashed."""
-        return next((run for run in self.runs(key, limit=1) if run.outcome in ("interrupted", "crashed")), None)
-
     def with_counts(self, run: Run) -> Run:
         """A run that goes on, with the counts of what ran until now; they stand in its row at its end alone."""
         if run.outcome is not None:

@@ -66,10 +66,6 @@ class Selectivity:
             sent = bool(actual.get("email_sent"))
             self._mails[_Mail(handling_of(actual), sent, case.passed, is_harmful, actual.get("doubt"))] += 1
 
-    @property
-    def is_of_our_agent(self) -> bool:
-        return bool(self._mails)
-
     def lines(self) -> Iterator[str]:
         """For people: short lines."""
         facts = dict(self.facts())
@@ -324,7 +320,7 @@ class SuiteStatistics:
             return f"{counts} {manifest.conclusion(*of_mails, known, self.selectivity.harmful)}"
         if manifest.kind == "sealed":
             return f"{counts} Only a whole run of a sealed suite says how often new mail goes wrong."
-        if not self.selectivity.is_of_our_agent:
+        if not self.selectivity.as_dict():
             return f"{counts} If the agent was built on this suite, it says nothing of new cases."
         if passed < total:
             return f"{counts} The agent was built on this suite, so this says nothing of how often new mail goes wrong."

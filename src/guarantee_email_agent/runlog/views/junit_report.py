@@ -75,7 +75,8 @@ def _test_case(case: Case, *, names_files: bool) -> Any:
         element._elem.set("file", printable(relative_to(shown.file)))  # noqa: SLF001 - it has no name for this
     if not case.passed:
         outcome = junitparser.Failure if case.verdict == "failed" else junitparser.Error
-        verdict = outcome(_first_line(case), case.verdict)
+        first = case.failed_checks[0].summary.partition("\n")[0] if case.failed_checks else ""
+        verdict = outcome(printable(first or case.verdict), case.verdict)
         verdict.text = visible(_reasons(case))
         element.result = [verdict]
     taken_over = f"taken over from {shown.taken_over}" if shown.taken_over else ""
@@ -91,11 +92,6 @@ def _interrupted(report: Report) -> Any:
     element = junitparser.TestCase("interrupted", report.run.command, 0.0)
     element.result = [junitparser.Error("The run was stopped before its end", "error")]
     return element
-
-
-def _first_line(case: Case) -> str:
-    first = case.failed_checks[0].summary.partition("\n")[0] if case.failed_checks else ""
-    return printable(first or case.verdict)
 
 
 def _reasons(case: Case) -> str:
