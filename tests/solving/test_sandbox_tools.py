@@ -43,18 +43,12 @@ def test_file_is_written_and_read_again(use: Use) -> None:
     assert use("file_read", file="/note.txt").message == "a note\n"
 
 
-def test_missing_file_is_told_to_the_agent(use: Use) -> None:
-    result = use("file_read", file="/nonesuch.txt")
-    assert result.error
-    assert "No such file" in result.message
-
-
 SLEEP = {"command": "sleep 9", "timeout": 2}
 PROGRAM = {"language": "python", "code": "…"}
 ENDED = {"stdout": "out\n", "stderr": "err\n", "exit_code": 1, "traceback": None}
 STOPPED = {"output": "so far", "status": "hard_timeout", "exit_code": None}
 EDIT = {"file": "/f", "old_str": "a", "new_str": "b"}
-FILES = {"files": [{"path": "/d/a", "is_directory": False}, {"path": "/d/b", "is_directory": True}]}
+FILES = {"files": [{"path": "/d/a"}, {"path": "/d/b", "is_directory": True}], "unreadable": ["/c"]}
 SEARCH = {"file": "/f", "regex": "a+"}
 REPLACE, EDITOR = "replace_in_file", "str_replace_editor"
 VIEW = {"command": "view", "path": "/f"}
@@ -67,13 +61,13 @@ VIEW = {"command": "view", "path": "/f"}
         ("shell_execute", SLEEP, "shell/exec", {"output": "", "status": "running"}, "[not ended: running]"),
         ("code_execute", PROGRAM, "code/execute", ENDED, "out\nerr\n[exit code 1]"),
         ("code_execute", PROGRAM, "code/execute", ENDED | {"status": "timeout"}, "out\nerr\n[stopped after 10 s]"),
-        ("file_list", {"path": "/d"}, "file/list", FILES, "/d/a\n/d/b/"),
+        ("file_list", {"path": "/d"}, "file/list", FILES, "/d/a\n/d/b/\n[cannot be read: /c]"),
         ("file_list", {"path": "/d"}, "file/list", {"files": None}, "(empty)"),
         (REPLACE, EDIT, "file/replace", {"replaced_count": 2}, "Replaced 2 in /f"),
         (REPLACE, EDIT, "file/replace", {"replaced_count": 0}, f"{REPLACE}: old_str does not occur in /f"),
         ("search_in_file", SEARCH, "file/search", {"line_numbers": [3, 9], "matches": ["aa", "a"]}, "3: aa\n9: a"),
         ("search_in_file", SEARCH, "file/search", {"matches": []}, "(no match)"),
-        ("find_files", {"path": "/", "glob": "*.py"}, "file/find", {"files": ["/a.py", "/b.py"]}, "/a.py\n/b.py"),
+        ("find_files", {"path": "/", "glob": "*"}, "file/find", {"unreadable": ["/c"]}, "[cannot be read: /c]"),
         (EDITOR, VIEW, f"file/{EDITOR}", {"output": "1 a", "error": None}, "1 a"),
         (EDITOR, VIEW, f"file/{EDITOR}", {"output": "", "error": "a occurs twice"}, f"{EDITOR}: a occurs twice"),
         ("browser_navigate", {"url": "http://127.0.0.1"}, "browser/page/navigate", None, "Done."),

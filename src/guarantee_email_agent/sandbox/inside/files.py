@@ -157,25 +157,29 @@ def _open_regular(path: str, flags: int) -> Iterator[int]:
         raise file_error(error, path) from None
 
 
-def walk(top: str, depth: int | None = None) -> Iterator[os.DirEntry[str]]:
-    """Everything below a folder, folders before what is in them; links are not followed. Never raises but for `top`."""
+def walk(top: str, unread: list[str], depth: int | None = None) -> Iterator[tuple[os.DirEntry[str], str]]:
+    """Everything below a folder, each with its path from there, folders before what is in them; links are not followed.
+
+    unread: to which folders are added that cannot be read. Raises RequestError for `top`.
+    """
     waiting = [(top, depth)]
     while waiting:
         folder, left = waiting.pop()
         try:
             with os.scandir(folder) as found:
                 entries = sorted(found, key=lambda entry: entry.name)
-        except OSError:
+        except OSError as error:
             if folder == top:
-                raise
+                raise file_error(error, top) from None
+            unread.append(folder)
             continue
         for entry in entries:
-            yield entry
+            yield entry, entry.path.removeprefix(top).lstrip("/")
             if (left is None or left > 1) and entry.is_dir(follow_symlinks=False):
                 waiting.append((entry.path, None if left is None else left - 1))
 
 
-MAX_RESULTS: Final = 10_000
+MAX_RESULTS: Final = 10_000  # of one answer; a part of more would look like all
 
 Operation = Callable[[Files, Arguments], Result]
 
@@ -183,22 +187,22 @@ Operation = Callable[[Files, Arguments], Result]
 def list_path(files: Files, arguments: Arguments) -> Result:
     path = _folder(files, arguments)
     depth = arguments.integer("max_depth") if arguments.flag("recursive") else 1
-    hidden, endings = arguments.flag("show_hidden"), arguments.texts("file_types")
-    found = []
-    for entry, relative in _walk(path, depth):
-        if not hidden and any(part.startswith(".") for part in relative.split("/")):
-            continue
-        folder = entry.is_dir(follow_symlinks=False)
-        if endings and (folder or not entry.name.endswith(tuple(endings))):
-            continue
-        found.append(_describe(entry))
-        if len(found) >= MAX_RESULTS:
-            break
+    hidden, endings = arguments.flag("show_hidden"), tuple(arguments.texts("file_types"))
+    unread = list[str]()
+    found = _all(
+        path,
+        (
+            _describe(entry)
+            for entry, relative in walk(path, unread, depth)
+            if (hidden or not any(part.startswith(".") for part in relative.split("/")))
+            and (not endings or (entry.name.endswith(endings) and not entry.is_dir(follow_symlinks=False)))
+        ),
+    )
     key = choose("sort_by", arguments.optional_text("sort_by") or "path", _ORDERS)
     found.sort(key=key, reverse=arguments.flag("sort_desc"))
     folders = sum(item["is_directory"] for item in found)
     counts = {"total_count": len(found), "directory_count": folders, "file_count": len(found) - folders}
-    return {"path": path, "files": found, **counts}, f"{len(found)} entries"
+    return {"path": path, "files": found, "unreadable": unread, **counts}, f"{len(found)} entries"
 
 
 def find(files: Files, arguments: Arguments) -> Result:
@@ -208,16 +212,17 @@ def find(files: Files, arguments: Arguments) -> Result:
     if is_path:
         pattern = f"*/{pattern[3:]}" if pattern.startswith("**/") else f"/{pattern}"
     fits = _compile("glob", fnmatch.translate(pattern)).match
-    names = ((entry.path, f"/{relative}" if is_path else entry.name) for entry, relative in _walk(path))
-    found = [found for found, name in names if fits(name)][:MAX_RESULTS]
-    return {"path": path, "files": found}, f"{len(found)} files found"
+    unread = list[str]()
+    names = ((entry.path, f"/{relative}" if is_path else entry.name) for entry, relative in walk(path, unread))
+    found = _all(path, (found for found, name in names if fits(name)))
+    return {"path": path, "files": found, "unreadable": unread}, f"{len(found)} files found"
 
 
 def search(files: Files, arguments: Arguments) -> Result:
     """The lines of a file that a regular expression occurs in, with their numbers from 0 on as reading counts them."""
     path, pattern = files.resolve(arguments.path("file")), _compile("regex", arguments.text("regex"))
     found = (hit for hit in enumerate(files.load_text(path).splitlines()) if pattern.search(hit[1]))
-    matches = dict(itertools.islice(found, MAX_RESULTS))
+    matches = dict(_all(path, found))
     result = {"file": path, "matches": list(matches.values()), "line_numbers": list(matches)}
     return result, f"{len(matches)} matches"
 
@@ -229,6 +234,14 @@ OPERATIONS: Final[dict[str, Operation]] = {
 }
 
 
+def _all(path: str, found: Iterator[Any]) -> list[Any]:
+    """Raises RequestError where that is too much for an answer."""
+    kept = list(itertools.islice(found, MAX_RESULTS + 1))
+    if len(kept) > MAX_RESULTS:
+        raise RequestError(413, f"{path}: over {MAX_RESULTS:,} fit. Ask for less of it, or look in the shell")
+    return kept
+
+
 def _folder(files: Files, arguments: Arguments) -> str:
     path = files.resolve(arguments.path("path"))
     try:
@@ -237,15 +250,6 @@ def _folder(files: Files, arguments: Arguments) -> str:
     except OSError as error:
         raise file_error(error, path) from None
     return path
-
-
-def _walk(top: str, depth: int | None = None) -> Iterator[tuple[os.DirEntry[str], str]]:
-    """Everything below a folder, each with its path from there."""
-    try:
-        for entry in walk(top, depth):
-            yield entry, entry.path.removeprefix(top).lstrip("/")
-    except OSError as error:
-        raise file_error(error, top) from None
 
 
 def _compile(argument: str, pattern: str) -> re.Pattern[str]:
@@ -299,13 +303,13 @@ def edit(files: Files, arguments: Arguments) -> Result:
 def _view(files: Files, path: str, arguments: Arguments) -> _Edit:
     if os.path.isdir(path):
         names = [f"{path}/"]
-        for entry in walk(path, 2):
+        for entry, _ in walk(path, unread := list[str](), 2):
             if not entry.name.startswith("."):
                 names.append(f"{entry.path}{'/' if entry.is_dir(follow_symlinks=False) else ''}")
             if len(names) > _MAX_LISTED:
                 names.append("…")
                 break
-        return "\n".join(names), None, None
+        return "\n".join([*names, *(f"{folder}: cannot be read" for folder in unread)]), None, None
     lines = files.load_text(path).split("\n")
     first, last = 1, len(lines)
     if view_range := arguments.integers("view_range"):
