@@ -23,8 +23,8 @@ def run(
 
 def test_it_gets_the_task_and_is_done_with_200(server: MessagesServer) -> None:
     assert run(server, Reply(b"")) == AgentRun(printed={"response": ""})
-    servers = {"mail": {"type": "http", "url": NOWHERE}}
-    assert server.requests == [{"email": {"body": "ü"}, "mcp_servers": servers}]
+    task = {"email": {"body": "ü"}, "mcp_servers": {"mail": {"type": "http", "url": NOWHERE}}}
+    assert (server.requests, server.headers[0]["accept-encoding"]) == ([task], "identity")
 
 
 def test_its_answer_may_be_a_record(server: MessagesServer) -> None:

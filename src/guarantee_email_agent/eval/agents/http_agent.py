@@ -56,7 +56,8 @@ class HttpAgent:
     def run(self, task: AgentTask) -> AgentRun:
         """A redirection is not followed: it could lead anywhere."""
         deadline, content = Deadline(task), bytearray()
-        body, headers = task_as_json(task, http_servers(task)).encode(), {"Content-Type": "application/json"}
+        body = task_as_json(task, http_servers(task)).encode()
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}  # what is packed may be any size
 
         async def ask() -> str | None:
             async with (
