@@ -156,16 +156,22 @@ class Usage(NamedTuple):
             return None
         return dict(zip(("input", "output", "cache_read", "cache_write"), self[1:5], strict=True))
 
+    def answers(self) -> int | None:
+        """None where something was taken, and nobody counted by how many."""
+        return self.calls or (0 if self[1:6] == NO_USAGE[1:6] else None)
+
     def as_json(self) -> dict[str, Any]:
-        """Tokens that are not known are null."""
-        return self._asdict() | ({} if self.tokens() else dict.fromkeys(self._fields[1:5]))
+        """What is not known is null."""
+        unknown = () if self.tokens() else self._fields[1:5]
+        return self._asdict() | {"calls": self.answers(), **dict.fromkeys(unknown)}
 
     def describe(self, *, waited: bool = False) -> str:
         """For people: how many answers if that is known, tokens and cost. waited: and how long the answers took."""
         sent = self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
         tokens = f"{sent:,} tokens sent, {self.output_tokens:,} received" if self.tokens() else "tokens not known"
         after = f" of the model after {time_taken(self.latency_ms)}" if waited else ""
-        answers = "" if not self.calls and self.cost_usd is None else f"{pluralize(self.calls, 'answer')}{after}, "
+        count = self.answers()
+        answers = "" if count is None else f"{pluralize(count, 'answer')}{after}, "
         return f"{answers}{tokens}, {cost_text(self.cost_usd)}"
 
 

@@ -162,7 +162,7 @@ class RunRecorder:
 
     def add_step(self, step: Step) -> None:
         """One step of the agent, before any of its calls is carried out."""
-        self.record["iterations"] += 1
+        self.record["iterations"] += not step.record  # which alone knows how often a program asked its model
         self.add_usage(step.usage, step.cost_usd)
         if step.model is not None:
             self.record["model"] = step.model

@@ -207,7 +207,7 @@ def test_a_run_that_goes_on_says_so_with_what_ran_until_now(runs: StoredRuns) ->
 @pytest.mark.parametrize(
     ("usage", "said"),
     [
-        (Usage(1, 10, 5, cost_usd=0.5), "Model: , at least 15 tokens, $0.5000"),
+        (Usage(0, 10, 5, cost_usd=0.5), "Model: , at least 15 tokens, $0.5000"),
         (Usage(1, 10, 5, cost_usd=None), "Model: , at least 15 tokens, cost not known"),
         (Usage(cost_usd=None), "Model: , tokens not known, cost not known"),
     ],
@@ -218,8 +218,9 @@ def test_what_is_not_known_to_have_been_taken_is_not_nothing(runs: StoredRuns, u
     assert run_shown(runs)[2] == said  # what is under way comes on top
     writer.finish(ended("passed", 0))
     assert run_shown(runs)[2] == said.replace("at least ", "")
-    tokens = json_result(stored_run(), paid)["usage"]["input_tokens"]
-    assert (tokens, "tokens not known, cost" in shown(paid)) == ((10, False) if usage.calls else (None, True))
+    told, text = json_result(stored_run(), paid)["usage"], shown(paid)
+    assert (told["calls"], told["input_tokens"]) == (usage.calls or None, usage.input_tokens or None)
+    assert ("tokens not known, cost" in text, "answer of" in text) == (not usage.input_tokens, bool(usage.calls))
 
 
 def test_what_did_not_run_is_named_until_it_has(runs: StoredRuns) -> None:

@@ -67,7 +67,7 @@ def test_record_of_its_run_is_kept() -> None:
 
 def test_parts_of_a_record_with_wrong_types_are_left_out() -> None:
     step = python(
-        """print('{"task_result": {"a": 1}, "conversation": "x", "execution_trace": {}, "iterations": "7"}')"""
+        """print('{"task_result": {"a": 1}, "conversation": "x", "execution_trace": {}, "iterations": true}')"""
     )
     assert result(step) == {"result": '{"a": 1}'}
     assert step.record == {"task_result": {"a": 1}}

@@ -154,5 +154,5 @@ def _told_failure(record: Mapping[str, Any]) -> FailureReason | None:
 def _valid_entries(record: Mapping[str, Any]) -> dict[str, Any]:
     """The record without what has the wrong type, since further steps are added to it."""
     return {
-        key: value for key, value in record.items() if key not in _RECORD_TYPES or isinstance(value, _RECORD_TYPES[key])
+        key: value for key, value in record.items() if key not in _RECORD_TYPES or type(value) is _RECORD_TYPES[key]
     }
