@@ -31,7 +31,7 @@ from guarantee_email_agent.llm.port import (
     request_digest,
 )
 from guarantee_email_agent.llm.prompts import CHOICE_TOOL, TRIAGE_TOOL
-from guarantee_email_agent.llm.usage import usage_of
+from guarantee_email_agent.llm.usage import has_list_price, usage_of
 from guarantee_email_agent.utils.errors import LLMError
 from guarantee_email_agent.utils.text import printable
 
@@ -89,6 +89,8 @@ class Exchange:
             "stop_reason": answer.stop_reason,
             "usage": asdict(usage_of(answer)),
         }
+        if not has_list_price(answer):
+            plain["service_tier"] = "dearer"  # or a speed, a place, a cache: a replay has no price for it either
         try:
             plain["content"] = [{"type": block.type, **_plain(block)} for block in answer.content]
             if (details := getattr(answer, "stop_details", None)) is not None:
@@ -107,6 +109,7 @@ class Exchange:
             self.answer["stop_reason"],
             TokenUsage(**self.answer["usage"]),
             stop_details=SimpleNamespace(**details) if isinstance(details, Mapping) else details,
+            service_tier=self.answer.get("service_tier"),
         )
 
 
