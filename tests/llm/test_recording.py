@@ -22,7 +22,6 @@ from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.llm.anthropic_client import AnthropicModel
 from guarantee_email_agent.llm.port import Message, TextBlock, TokenUsage, ToolUseBlock, tool_input
 from guarantee_email_agent.llm.recording import Exchange, RecordingClient, Recordings, ReplayClient, recording_diff
-from guarantee_email_agent.llm.usage import has_list_price
 from guarantee_email_agent.utils.errors import LLMError
 
 SAID = Message("msg", "model-1", (TextBlock("So be it."),), "end_turn")
@@ -114,8 +113,7 @@ def test_tokens_texts_thinking_and_odd_inputs_come_back(book: Book) -> None:
     assert [block.type for block in message.content] == ["thinking", "text", "tool_use"]
     assert list(message.content[1:]) == said[1:]
     assert (message.model, message.stop_reason, message.usage) == ("model-1", "refusal", TokenUsage(1, 2, 3, 4))
-    assert (message.stop_details.type, message.stop_details.category) == ("refusal", "cyber")
-    assert not has_list_price(message)
+    assert (vars(message.stop_details), message.service_tier) == ({"type": "refusal", "category": "cyber"}, "dearer")
 
 
 ODD_REPLIES: dict[str, Reply] = {

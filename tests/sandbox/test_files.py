@@ -72,8 +72,7 @@ def test_finding_and_listing(box: Box) -> None:
     everything = box.real.file.list_path(path="/home/gem/tree", recursive=True, show_hidden=True, sort_by="name").data
     assert [file.name for file in everything.files] == [".hidden", "a.py", "b.py", "c.txt", "d.py", "deep", "er"]
     box.output("cd tree; chmod 0 deep; seq 10001 > many; mkdir full; cd full; seq 10001 | xargs touch")
-    partly = box.real.file.find_files(path="/home/gem/tree", glob="*.py").data
-    assert (len(partly.files), partly.unreadable) == (2, ["/home/gem/tree/deep"])
+    assert box.real.file.find_files(path="/home/gem/tree", glob="*.py").data.unreadable == ["/home/gem/tree/deep"]
     full = {"path": "/home/gem/tree/full", "glob": "*", "file": "/home/gem/tree/many", "regex": ""}
     for operation in ("list", "find", "search"):
         with pytest.raises(TaskError, match="over 10,000 fit"):

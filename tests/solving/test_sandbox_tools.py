@@ -38,11 +38,6 @@ def test_code_in_an_unknown_language_does_not_reach_the_sandbox(use: Use, stub_s
     assert stub_sandbox.asked == []
 
 
-def test_file_is_written_and_read_again(use: Use) -> None:
-    assert use("file_write", file="/note.txt", content="a note\n").message == "Wrote 7 bytes to /note.txt"
-    assert use("file_read", file="/note.txt").message == "a note\n"
-
-
 SLEEP = {"command": "sleep 9", "timeout": 2}
 PROGRAM = {"language": "python", "code": "…"}
 ENDED = {"stdout": "out\n", "stderr": "err\n", "exit_code": 1, "traceback": None}
@@ -63,6 +58,8 @@ VIEW = {"command": "view", "path": "/f"}
         ("code_execute", PROGRAM, "code/execute", ENDED | {"status": "timeout"}, "out\nerr\n[stopped after 10 s]"),
         ("file_list", {"path": "/d"}, "file/list", FILES, "/d/a\n/d/b/\n[cannot be read: /c]"),
         ("file_list", {"path": "/d"}, "file/list", {"files": None}, "(empty)"),
+        ("file_write", {"file": "/f", "content": "a"}, "file/write", {"bytes_written": 1}, "Wrote 1 bytes to /f"),
+        ("file_read", {"file": "/f"}, "file/read", {"content": "a note\n"}, "a note\n"),
         (REPLACE, EDIT, "file/replace", {"replaced_count": 2}, "Replaced 2 in /f"),
         (REPLACE, EDIT, "file/replace", {"replaced_count": 0}, f"{REPLACE}: old_str does not occur in /f"),
         ("search_in_file", SEARCH, "file/search", {"line_numbers": [3, 9], "matches": ["aa", "a"]}, "3: aa\n9: a"),

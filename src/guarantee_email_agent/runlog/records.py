@@ -170,8 +170,7 @@ class Usage(NamedTuple):
         sent = self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
         tokens = f"{sent:,} tokens sent, {self.output_tokens:,} received" if self.tokens() else "tokens not known"
         after = f" of the model after {time_taken(self.latency_ms)}" if waited else ""
-        count = self.answers()
-        answers = "" if count is None else f"{pluralize(count, 'answer')}{after}, "
+        answers = "" if self.answers() is None else f"{pluralize(self.calls, 'answer')}{after}, "
         return f"{answers}{tokens}, {cost_text(self.cost_usd)}"
 
 

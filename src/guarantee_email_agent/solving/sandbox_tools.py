@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
@@ -117,17 +117,12 @@ def _written(data: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
 
 def _file_list(data: Mapping[str, Any], _: Mapping[str, Any]) -> str:
     files = [file for file in data.get("files") or () if isinstance(file, Mapping)]
-    paths = (f"{file.get('path')}{'/' if file.get('is_directory') else ''}" for file in files)
-    return "\n".join((*paths, *_unread(data))) or "(empty)"
+    return _paths([f"{file.get('path')}{'/' if file.get('is_directory') else ''}" for file in files], data) or "(empty)"
 
 
-def _found(data: Mapping[str, Any], _: Mapping[str, Any]) -> str:
-    return "\n".join((*(data.get("files") or ()), *_unread(data))) or "(no match)"
-
-
-def _unread(data: Mapping[str, Any]) -> Iterator[str]:
+def _paths(found: Iterable[str], data: Mapping[str, Any]) -> str:
     """What is in a folder that cannot be read is not known."""
-    return (f"[cannot be read: {folder}]" for folder in data.get("unreadable") or ())
+    return "\n".join((*found, *(f"[cannot be read: {folder}]" for folder in data.get("unreadable") or ())))
 
 
 def _replaced(data: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
@@ -230,7 +225,7 @@ WORK_TOOLS: Final = (
         "find_files",
         "Find files by their names.",
         {"path": string("Absolute path of the folder to look in."), "glob": string("Pattern such as *.py.")},
-        _post("/v1/file/find", _found),
+        _post("/v1/file/find", lambda data, _: _paths(data.get("files") or (), data) or "(no match)"),
     ),
     Tool(
         "str_replace_editor",
