@@ -54,8 +54,7 @@ async def hand_over_reasons(
     """
     email, thread = mail.email, mail.thread
     words = text_fingerprint(email)
-    # What a conversation with a colleague is about may stand in its subject alone.
-    text = f"{email.subject if thread is None else email.own_subject}\n\n{email.new_text}"
+    text = _text_of(mail)
     # "See below": what a mere forward says is what it forwards.
     if thread is None and words is None and not any(map(str.isdigit, email.new_text)):
         text = f"{email.subject}\n\n{email.new_text}\n\n{email.quoted_text}"
@@ -83,6 +82,16 @@ async def hand_over_reasons(
         )
     )
     return (COPY if limit == "copy" else f"limit-{limit}",) if limit else ()
+
+
+def reasons_beside_number(mail: IncomingMail, instructions: Instructions) -> tuple[str, ...]:
+    """Why a mail whose number would be looked up is left to a person all the same."""
+    return instructions.hand_over.find(_text_of(mail), numbered=True)
+
+
+def _text_of(mail: IncomingMail) -> str:
+    # What a conversation with a colleague is about may stand in its subject alone.
+    return f"{mail.email.subject if mail.thread is None else mail.email.own_subject}\n\n{mail.email.new_text}"
 
 
 def _doubts(mail: IncomingMail, recipient: str | None, policy: AnswerPolicy) -> Iterator[str]:

@@ -12,7 +12,13 @@ from guarantee_email_agent.email.conversation import (
     follow_up_note,
     machine_reply_reason,
 )
-from guarantee_email_agent.email.hand_over import asked_for, contradicts, day_of_mail, hand_over_reasons
+from guarantee_email_agent.email.hand_over import (
+    asked_for,
+    contradicts,
+    day_of_mail,
+    hand_over_reasons,
+    reasons_beside_number,
+)
 from guarantee_email_agent.email.identity import (
     DEFAULT_DOMAIN,
     mail_identity,
@@ -144,8 +150,8 @@ class EmailProcessor:
         requests = ModelRequests(self.llm, self.model)
         triage = await self._triage(mail, instructions, requests)
         progress.record(triage=triage)
-        if triage.hand_over:
-            await self._hand_over(mail, triage.hand_over, instructions, progress)
+        if reasons := triage.hand_over or (triage.numbers and reasons_beside_number(mail, instructions)):
+            await self._hand_over(mail, reasons, instructions, progress)
             return
 
         reading, asked = triage.reading, thread is not None

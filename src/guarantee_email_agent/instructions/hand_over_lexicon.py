@@ -21,6 +21,7 @@ REASON_ELEMENT = "hand-over"
 EXCEPTION_ELEMENT = "hand-over-exceptions"
 CONVERSATIONS = "conversations"
 FIRST_MAILS = "first-mails"
+NUMBERED_MAILS = "numbered-mails"
 MAX_WORDS_APART = 12
 # The reasons that code finds:
 FOLLOW_UP = "follow-up"  # a customer's further mail that is no answer to our question
@@ -46,7 +47,8 @@ _SENTENCE_END = re.compile(r"[.!?;](?=\s|$)|\n[ \t]*\n")
 class HandOverReason(NamedTuple):
     """Why a mail is left to a person. `name` is what logs and drafts say, `description` what a person reads.
 
-    only_in: CONVERSATIONS where it counts only in a mail that answers one of ours, FIRST_MAILS in any other.
+    only_in: CONVERSATIONS where it counts only in a mail that answers one of ours, FIRST_MAILS in any other,
+    NUMBERED_MAILS in one with a number that would be looked up: its status is no answer to what is asked there.
     """
 
     name: str
@@ -71,34 +73,39 @@ class HandOverLexicon:
 
     def __init__(self, reasons: tuple[HandOverReason, ...], phrases: PhraseMatcher[_Parts]) -> None:
         self.reasons = reasons
-        self._phrases = phrases
+        self.phrases = phrases
 
-    def find(self, text: str, *, in_conversation: bool = False) -> tuple[str, ...]:
+    def find(self, text: str, *, in_conversation: bool = False, numbered: bool = False) -> tuple[str, ...]:
         """The names of the reasons whose phrases stand in `text`, in the order of the file; linear in its length.
 
-        in_conversation: whether the text answers a mail of ours.
+        in_conversation: whether the text answers a mail of ours. numbered: those of NUMBERED_MAILS alone, else others.
         """
-        words = tokenize(text)
-        found = set[str]()
-        seen: dict[tuple[int, int], int] = {}
-        exception_end = 0
-        for first, end, parts in self._phrases.find(words, shorter=True):
-            if parts is _EXCEPTION:
-                exception_end = max(exception_end, end)
-            if end <= exception_end:
-                continue
-            for reason, pair, side in parts:
-                if pair is None:
-                    found.add(reason)
-                elif reason not in found:
-                    seen[pair, side] = first
-                    other = seen.get((pair, 1 - side))
-                    if other is not None and first - other <= MAX_WORDS_APART and _in_one_sentence(words, other, first):
-                        found.add(reason)
-        if not found:
+        if not (found := _find(self.phrases, text)):
             return ()
-        elsewhere = FIRST_MAILS if in_conversation else CONVERSATIONS
-        return tuple(reason.name for reason in self.reasons if reason.name in found and reason.only_in != elsewhere)
+        places = (NUMBERED_MAILS,) if numbered else (None, CONVERSATIONS if in_conversation else FIRST_MAILS)
+        return tuple(reason.name for reason in self.reasons if reason.name in found and reason.only_in in places)
+
+
+@lru_cache(maxsize=2)  # a mail is asked about twice: before it is read, and once its number is
+def _find(phrases: PhraseMatcher[_Parts], text: str) -> set[str]:
+    words = tokenize(text)
+    found = set[str]()
+    seen: dict[tuple[int, int], int] = {}
+    exception_end = 0
+    for first, end, parts in phrases.find(words, shorter=True):
+        if parts is _EXCEPTION:
+            exception_end = max(exception_end, end)
+        if end <= exception_end:
+            continue
+        for reason, pair, side in parts:
+            if pair is None:
+                found.add(reason)
+            elif reason not in found:
+                seen[pair, side] = first
+                other = seen.get((pair, 1 - side))
+                if other is not None and first - other <= MAX_WORDS_APART and _in_one_sentence(words, other, first):
+                    found.add(reason)
+    return found
 
 
 @lru_cache(maxsize=16)
@@ -167,8 +174,8 @@ def _parse_reason(element: Element) -> HandOverReason:
     if not description:
         raise _error(element.line, f"reason '{name}' has no description. Say in a few words what it means")
     where = element.attributes.get("in")
-    if where not in (None, CONVERSATIONS, FIRST_MAILS):
-        remedy = f'Write in="{CONVERSATIONS}" or in="{FIRST_MAILS}", or leave it out'
+    if where not in (None, CONVERSATIONS, FIRST_MAILS, NUMBERED_MAILS):
+        remedy = f'Write in="{CONVERSATIONS}", in="{FIRST_MAILS}" or in="{NUMBERED_MAILS}", or leave it out'
         raise _error(element.line, f"reason '{name}' has in=\"{where}\". {remedy}")
     return HandOverReason(name, description, where)
 
