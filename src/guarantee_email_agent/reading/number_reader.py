@@ -360,10 +360,14 @@ class NumberReader:
         return listed
 
     def _find_same_shape(self) -> None:
-        """In "serial numbers are TL-55091 and, for the other lamp, TL-55092" the second has the shape of the first."""
+        """In "serial numbers are TL-55091 and, for the other lamp, TL-55092" the second has the shape of the first.
+
+        Beside a single one, so may another reading of it that is unclear itself: "... scratch that, TL-55097".
+        """
+        is_lone = len({number.text for number in self._found.values()}) == 1
         shapes = {shape(number.text) for number in self._found.values() if is_distinctive(number.text)}
         for number in self._numbers:
-            is_free = number.is_usable and number.first not in self._reasons
+            is_free = number.first not in self._reasons and (number.is_usable or (is_lone and number.is_plain))
             whole = number if is_distinctive(number.text) or not is_free else self._label_reader.completed(number)
             if is_free and is_distinctive(whole.text) and shape(whole.text) in shapes:
                 self._found.setdefault(whole.first, whole)

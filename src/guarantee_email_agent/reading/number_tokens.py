@@ -35,6 +35,7 @@ MIN_DIGITS_OF_GROUPS: Final = 5
 MIN_DIGITS_OF_LAST_GROUP: Final = 3
 MIN_DIGITS_OF_NUMBER: Final = 4
 """Of one with letters: with fewer, it may be a model's name."""
+MIN_LENGTH_OF_MEASURE: Final = 4  # the "700W" of a plate; 9A may be the end of a number
 MIN_LENGTH_OF_ALIKE: Final = 4
 MIN_DISTINCTIVE_LENGTH: Final = 5
 MAX_WORDS_OF_FORMAT: Final = 5
@@ -459,8 +460,13 @@ def _goes_on_behind(words: TokenizedText, end: int, lexicon: Lexicon, numbers: M
     if following := numbers.get(end):
         is_group = gap in _SPACED_JOINTS or (gap == " " and following.text.isdigit())
         return is_group and len(following.text) <= MAX_GROUP_LENGTH and not _counts(words, following, lexicon)
-    if gap in _SPACED_JOINTS and len(word) == 1 and words.text_of(end, end + 1).isupper():
+    is_capital = words.text_of(end, end + 1).isupper()
+    if gap in _SPACED_JOINTS and len(word) == 1 and is_capital:
         return True  # the E of "80 7714 / E"
+    following = numbers.get(end + 1)
+    if gap == " " and is_capital and len(word) <= MAX_LETTERS_OF_GROUP and following:
+        # the R of "M 5200 R – 0731"
+        return words.gaps[end + 1] in _WIDE_JOINTS and not _counts(words, following, lexicon)
     if gap == " " and len(words.folded[end - 1]) == len(word) == 1 and word != "x":
         # the K of "7 7 3 0 4 1 9 K thank you"
         return word not in lexicon.stop_words or words.text_of(end, end + 1).isupper()
@@ -492,8 +498,10 @@ def _ends_line(words: TokenizedText, index: int) -> bool:
 
 
 def _counts(words: TokenizedText, group: NumberToken, lexicon: Lexicon) -> bool:
-    """Whether a word behind a group of digits says what it counts: "2 years", "350,- EUR"."""
+    """Whether a unit behind a group of digits says what it counts: "2 years", "350,- EUR", "700W"."""
     if _CENTS.match(words.text, words.ends[group.end - 1]):
+        return True
+    if len(group.text) >= MIN_LENGTH_OF_MEASURE and not group.text.isdigit() and lexicon.never.fullmatch(group.text):
         return True
     is_beside = group.end < len(words.folded) and words.gaps[group.end] == " "
     is_kiss = is_beside and words.folded[group.end] == "x" and _ends_line(words, group.end + 1)

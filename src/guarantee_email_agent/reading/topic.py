@@ -94,8 +94,8 @@ def _classify_shipped(written: TokenizedText, scores: dict[str, int], has_serial
     # A voucher code may "not work", too: without a word of a device, much else outweighs a fault.
     is_of_device = warranty > 0 or other < WEIGHT_OF_CLEAR_TOPIC
     is_open = has_serial_number or is_one_word or other < WEIGHT_OF_OTHER
-    # Beside the word warranty, something else has to weigh more than twice as much.
-    is_open = is_open or (warranty - scores[_DEVICES] >= WEIGHT_OF_WARRANTY and other <= 2 * warranty)
+    # Where the word warranty stands, only mail of strangers is surely about something else.
+    is_open = is_open or (warranty - scores[_DEVICES] >= WEIGHT_OF_WARRANTY and not unsolicited)
     is_open = is_open or (fault >= WEIGHT_OF_FAULT and is_of_device)
     return UNCLEAR if is_open or _labels_number(written, lexicon) else OTHER_TOPIC
 

@@ -143,8 +143,9 @@ def _goes_on_in_words(words: TokenizedText, end: int, lexicon: Lexicon) -> bool:
         if index > end and (is_spoken or _is_reading(words, index)):
             gap = "".join(words.gaps[index + 1 : index + 2])
             if gap == " ":  # the I of "KT-77120 is what I can read" is a word
-                is_word = words.folded[index] in lexicon.stop_words
-                return not is_word and any(words.folded[index + 1] in each for each in fillers)
+                word, behind = words.folded[index : index + 2]
+                counts = word in lexicon.stop_words or lexicon.never.fullmatch(f"{word}{behind}".upper())
+                return not counts and any(behind in each for each in fillers)
             is_last = not gap or gap[0] == "\n" or gap.rstrip("\n") in (", ", ". ", "! ", "; ", ") ", ",", ".", "!")
             return is_last and words.folded[end] in lexicon.joiners
         if not any(words.folded[index] in each for each in fillers):
