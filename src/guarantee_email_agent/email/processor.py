@@ -53,7 +53,6 @@ from guarantee_email_agent.instructions.template import PLACEHOLDER, TICKET_PLAC
 from guarantee_email_agent.llm.port import LanguageModel
 from guarantee_email_agent.llm.prompts import MAX_NUMBERS, numbers_key
 from guarantee_email_agent.reading.doubt import MAX_DOUBT, Doubt, measure_doubt, measure_doubt_of_answer
-from guarantee_email_agent.reading.number_reader import NumberReading
 from guarantee_email_agent.reading.numbers import Tiers, read_numbers, stands_in, tiers_of
 from guarantee_email_agent.services.look_up_answer import WITHHELD, LookUpAnswer, parse_look_up_answer
 from guarantee_email_agent.services.ports import (
@@ -154,8 +153,7 @@ class EmailProcessor:
             await self._hand_over(mail, reasons, instructions, progress)
             return
 
-        reading, asked = triage.reading, thread is not None
-        doubt = doubt_of_mail(email, instructions, triage.language, reading, triage.numbers, asked=asked)
+        doubt = doubt_of_mail(email, instructions, triage, asked=thread is not None)
         progress.record(doubt=doubt.percent)
         if doubt.percent > MAX_DOUBT - self.policy.caution:
             logger.info("%s", doubt.describe())
@@ -342,23 +340,20 @@ class EmailProcessor:
         progress.record(success=True, recipient=mail.recipient, response_body=body)
 
 
-def doubt_of_mail(
-    email: Email,
-    instructions: Instructions,
-    language: str | None,
-    reading: NumberReading,
-    numbers: tuple[str, ...],
-    *,
-    asked: bool,
-) -> Doubt:
-    """How much of what the customer newly wrote nobody can explain.
-
-    numbers: those of the reading that count. asked: the mail answers our question for one.
-    """
+def doubt_of_mail(email: Email, instructions: Instructions, triage: Triage, *, asked: bool) -> Doubt:
+    """How much of what the customer newly wrote nobody can explain. asked: it answers our question for a number."""
     text = f"{email.own_subject}\n\n{email.new_text}"
-    if reading.is_answer:
+    if triage.reading.is_answer:
         return measure_doubt_of_answer(text)
-    return measure_doubt(text, instructions.lexicon, language, gives_number=bool(numbers), is_answer=asked)
+    gives_number, is_of_warranty = bool(triage.numbers), triage.look_up is not None and triage.look_up.is_of_warranties
+    return measure_doubt(
+        text,
+        instructions.lexicon,
+        triage.language,
+        gives_number=gives_number,
+        is_answer=asked,
+        gets_status=gives_number and is_of_warranty and not asked,
+    )
 
 
 def number_tiers(email: Email, *, in_conversation: bool) -> Tiers:

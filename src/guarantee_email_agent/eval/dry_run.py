@@ -14,7 +14,7 @@ from guarantee_email_agent.email.conversation import answered_message_ids
 from guarantee_email_agent.email.hand_over import scenario_code
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.processor import doubt_of_mail, number_tiers
-from guarantee_email_agent.email.processor_models import AnswerPolicy, ProcessingResult
+from guarantee_email_agent.email.processor_models import AnswerPolicy, ProcessingResult, Triage
 from guarantee_email_agent.email.reply import LanguageReason, choose_language
 from guarantee_email_agent.eval.look_up_source import LookUpSource, look_up_place
 from guarantee_email_agent.eval.mocks import ARRIVED_AT, MockReplyHistory, Mocks
@@ -268,8 +268,8 @@ def _unexplained_lines(run: DryRun, instructions: Instructions, answer: Mapping[
     language = choose_language(run.email, instructions, quotes_us=run.previous is not None)
     look_up = _look_up_of(run, instructions, answer)
     reading, numbers = _numbers(run, instructions, answer, look_up) if look_up else (NumberReading(), ())
-    asked = run.previous is not None
-    doubt = doubt_of_mail(run.email, instructions, language.language, reading, numbers, asked=asked)
+    triage = Triage(str(answer.get("topic")), look_up, numbers, language=language.language, reading=reading)
+    doubt = doubt_of_mail(run.email, instructions, triage, asked=run.previous is not None)
     if doubt.words:
         yield f"not understood in sentence {doubt.sentence}: {', '.join(doubt.words[:_MAX_DROPPED])}"
     else:

@@ -93,7 +93,7 @@ def _find(phrases: PhraseMatcher[_Parts], text: str) -> set[str]:
     seen: dict[tuple[int, int], int] = {}
     exception_end = 0
     for first, end, parts in phrases.find(words, shorter=True):
-        if parts is _EXCEPTION:
+        if not parts:
             exception_end = max(exception_end, end)
         if end <= exception_end:
             continue
@@ -152,8 +152,12 @@ def parse_hand_over(text: str) -> HandOverLexicon:
             )
         if source in parts:
             raise _error(line, f"phrase '{source}' is an exception and stands for a reason, too. Remove one of them")
-    patterns = [_read(lines[source], source, tuple(held)) for source, held in parts.items()]
-    patterns += [_read(line, source, _EXCEPTION) for source, line in exceptions.items()]
+    patterns: list[Phrase[_Parts]] = []
+    for source, held in (*parts.items(), *((source, _EXCEPTION) for source in exceptions)):
+        try:
+            patterns.append(read_phrase(source, tuple(held)))
+        except InvalidPhraseError as error:
+            raise _error(lines.get(source) or exceptions[source], f"phrase '{source}' {error}") from None
     return HandOverLexicon(tuple(reasons.values()), PhraseMatcher(patterns))
 
 
@@ -204,13 +208,6 @@ def _sides(line: int, source: str) -> tuple[list[str], list[str]]:
             line, f"phrase '{source}' has nothing beside a '+' or '|'. Write a phrase there, or remove the sign"
         )
     return sides[0], sides[1]
-
-
-def _read(line: int, source: str, payload: _Parts) -> Phrase[_Parts]:
-    try:
-        return read_phrase(source, payload)
-    except InvalidPhraseError as error:
-        raise _error(line, f"phrase '{source}' {error}") from None
 
 
 def _error(line: int, message: str) -> MarkupError:

@@ -25,12 +25,15 @@ EXTRA_DOUBT: Final = {(True, True): 0, (True, False): 10, (False, True): 20}
 MAX_DOUBT: Final = 100
 WEIGHT_OF_QUESTION: Final = 3
 """What a phrase of the warranty weighs that asks for it, and does not only name a device."""
+WEIGHT_OF_DEVICE: Final = 1
 
 MAX_WORDS: Final = 5_000
 MAX_WORDS_OF_NAME: Final = 4
 MIN_LENGTH: Final = 3
 MIN_CONTENT: Final = 4
 """A mail of fewer words, but for empty ones, is asked what it means."""
+MIN_ASKED: Final = 3
+"""A question of fewer is any question: "Any news?"."""
 
 
 class Doubt(NamedTuple):
@@ -54,21 +57,29 @@ NO_DOUBT: Final = Doubt(0)
 
 
 def measure_doubt(
-    text: str, lexicon: Lexicon, language: str | None, *, gives_number: bool = False, is_answer: bool = False
+    text: str,
+    lexicon: Lexicon,
+    language: str | None,
+    *,
+    gives_number: bool = False,
+    is_answer: bool = False,
+    gets_status: bool = False,
 ) -> Doubt:
-    """All of it where a mail says something, and nothing tells what it is about.
+    """All of it where a mail says something, and nothing tells what it is about; or wants more than it would be told.
 
     Else each word of its least explained part counts that nothing explains, and more where nobody asks for a warranty
     or tells of a fault. language: in German every noun begins with a capital, elsewhere names do. gives_number: the
-    text holds a number that was asked for. is_answer: it answers our question for one.
+    text holds a number that was asked for. is_answer: it answers our question for one. gets_status: it is a first mail
+    that would be told whether its device is under warranty.
     """
     words = tokenize(text)
-    asks, tells_fault, is_other = _evidence(words, lexicon)
-    asks = asks or gives_number
-    if not (asks or tells_fault or is_other):
-        content = dict.fromkeys(word for word in words.folded if word.isalpha() and word not in lexicon.stop_words)
-        if len(content) >= MIN_CONTENT:
-            return Doubt(MAX_DOUBT, 1, tuple(content))
+    evidence = _evidence(words, lexicon)
+    asks, tells_fault = evidence.asks or gives_number, bool(evidence.faults)
+    nothing_known = not (asks or tells_fault or evidence.is_other)
+    if nothing_known and (doubt := _doubt_of(words, lexicon, 0, len(words.folded), MIN_CONTENT)):
+        return doubt
+    if gets_status and (doubt := _wants_other(words, lexicon, evidence)):
+        return doubt
     least = _least_explained(words, lexicon, names_are_capital=language != "de")
     extra = EXTRA_DOUBT.get((asks, tells_fault), 0) if least.percent else 0
     least = least._replace(percent=min(MAX_DOUBT, least.percent + extra))
@@ -81,17 +92,63 @@ def measure_doubt_of_answer(text: str) -> Doubt:
     return Doubt(*measure_resemblance(tokenize(text), is_answer=True))
 
 
-def _evidence(words: TokenizedText, lexicon: Lexicon) -> tuple[bool, bool, bool]:
-    """Whether a text asks for a warranty or labels a serial number, tells of a fault, is about something else."""
-    topics = [match.payload for match in lexicon.topics.find(words)]
-    of_warranty = [each.weight for each in topics if each.topic in WARRANTY.topics]
-    is_labelled = any(label.payload == "serial" for label in lexicon.labels.find(words))
-    denies = bool(of_warranty) and bool(lexicon.denials_in(words))
-    return (
-        is_labelled or max(of_warranty, default=0) >= WEIGHT_OF_QUESTION,
-        denies or any(each.topic == FAULT for each in topics),
-        any(each.topic not in (*WARRANTY.topics, FAULT) for each in topics),
+class _Evidence(NamedTuple):
+    """What a text is about, by the lexicon. asks: for a warranty, or with a label of serial numbers.
+
+    named, faults: the words at which a warranty or a repair, and a fault, stand. labels: those of labels.
+    """
+
+    asks: bool
+    is_other: bool
+    named: set[int]
+    faults: set[int]
+    labels: set[int]
+
+
+def _evidence(words: TokenizedText, lexicon: Lexicon) -> _Evidence:
+    topics = lexicon.topics.find(words)
+    of_warranty = [each for each in topics if each.payload.topic in WARRANTY.topics]
+    serial = [each for each in lexicon.labels.find(words) if each.payload == "serial"]
+    labels = {index for label in serial for index in range(label.first, label.end)}
+    faults = {each.first for each in topics if each.payload.topic == FAULT}
+    return _Evidence(
+        bool(labels) or any(each.payload.weight >= WEIGHT_OF_QUESTION for each in of_warranty),
+        any(each.payload.topic not in (*WARRANTY.topics, FAULT) for each in topics),
+        {each.first for each in of_warranty if each.payload.weight > WEIGHT_OF_DEVICE and each.first not in labels},
+        faults.union(lexicon.denials_in(words) if of_warranty else ()),
+        labels,
     )
+
+
+def _wants_other(words: TokenizedText, lexicon: Lexicon, evidence: _Evidence) -> Doubt | None:
+    """All there is where who gives a number wants more than its status: "any jars left for sale?".
+
+    That is, asks for something and speaks of neither warranty, repair nor fault, or has a question that does not.
+    """
+    explained = evidence.named | evidence.faults
+    is_question = "?" in words.text
+    if not explained and (is_question or any(each.payload == "request" for each in lexicon.courtesies.find(words))):
+        return _doubt_of(words, lexicon, 0, len(words.folded), MIN_CONTENT)
+    doubt: Doubt | None = None
+    explained |= evidence.labels
+    lines = filter(words.starts_line, words.line_starts())
+    starts = sorted({0, *lines, *compress(count(), words.starts_sentence)})
+    for first, end in pairwise((*starts, len(words.folded))):
+        behind = words.gaps[end] if end < len(words.folded) else f"{words.text[words.ends[-1] :]} "
+        is_asked = "?" in behind and behind[-1].isspace()  # not that of a link
+        if is_asked and explained.isdisjoint(range(first, end)):
+            doubt = doubt or _doubt_of(words, lexicon, first, end, MIN_ASKED)
+    return doubt
+
+
+def _doubt_of(words: TokenizedText, lexicon: Lexicon, first: int, end: int, least: int) -> Doubt | None:
+    """All there is of the sentence words[first:end], where it has so many words that say something."""
+    content = dict.fromkeys(
+        word for word in words.folded[first:end] if word.isalpha() and word not in lexicon.stop_words
+    )
+    if len(content) < least:
+        return None
+    return Doubt(MAX_DOUBT, 1 + sum(words.starts_sentence[1 : first + 1]), tuple(content))
 
 
 def _least_explained(words: TokenizedText, lexicon: Lexicon, *, names_are_capital: bool) -> Doubt:
