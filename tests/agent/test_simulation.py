@@ -12,7 +12,7 @@ import yaml
 
 SUPPORT = Path(__file__).parents[1] / "support"
 PACKAGE = Path(__file__).parents[2] / "src" / "guarantee_email_agent"
-HISTORIES = 3_000
+HISTORIES = 2_000
 PARTS = 4
 
 
