@@ -14,7 +14,7 @@ from guarantee_email_agent.email.identity import admission_key, copy_key
 from guarantee_email_agent.email.no_reply import has_unclear_recipient, maybe_automatic
 from guarantee_email_agent.email.parsing.email import HEADER_DAMAGES, UNREAD_ENDINGS
 from guarantee_email_agent.email.parsing.parse import parse_date
-from guarantee_email_agent.email.processor_models import AnswerPolicy, IncomingMail
+from guarantee_email_agent.email.processor_models import AnswerPolicy, IncomingMail, Triage
 from guarantee_email_agent.email.recipient import reply_recipient
 from guarantee_email_agent.instructions.hand_over_lexicon import (
     COPY,
@@ -30,7 +30,9 @@ from guarantee_email_agent.instructions.hand_over_lexicon import (
 )
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.look_up import LookUp
+from guarantee_email_agent.instructions.phrases import tokenize
 from guarantee_email_agent.reading.language import read_language
+from guarantee_email_agent.reading.topic import labels_number
 from guarantee_email_agent.services.look_up_answer import LookUpAnswer, possible_dates
 from guarantee_email_agent.services.ports import Admission, ReplyHistory, Thread
 
@@ -84,9 +86,12 @@ async def hand_over_reasons(
     return (COPY if limit == "copy" else f"limit-{limit}",) if limit else ()
 
 
-def reasons_beside_number(mail: IncomingMail, instructions: Instructions) -> tuple[str, ...]:
-    """Why a mail whose number would be looked up is left to a person all the same."""
-    return instructions.hand_over.find(_text_of(mail), numbered=True)
+def reasons_beside_number(mail: IncomingMail, instructions: Instructions, triage: Triage) -> tuple[str, ...]:
+    """Why a mail is left to a person though its number would be looked up, or stands in a mail about something else."""
+    text = _text_of(mail)
+    if not triage.numbers and (triage.look_up or not labels_number(tokenize(text), instructions.lexicon)):
+        return ()
+    return instructions.hand_over.find(text, numbered=True)
 
 
 def _text_of(mail: IncomingMail) -> str:

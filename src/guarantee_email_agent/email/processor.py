@@ -149,7 +149,7 @@ class EmailProcessor:
         requests = ModelRequests(self.llm, self.model)
         triage = await self._triage(mail, instructions, requests)
         progress.record(triage=triage)
-        if reasons := triage.hand_over or (triage.numbers and reasons_beside_number(mail, instructions)):
+        if reasons := triage.hand_over or reasons_beside_number(mail, instructions, triage):
             await self._hand_over(mail, reasons, instructions, progress)
             return
 

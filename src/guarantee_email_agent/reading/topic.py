@@ -27,6 +27,7 @@ MIN_CONTENT_WORDS = 4
 _DEVICES = "<devices>"  # how much of the score of the warranty stands for the names of devices
 _OTHER_PHRASES = "<other phrases>"  # how many words speak for something else; a single one is everybody's
 _MORE_THAN_THANKS = re.compile(r"[?0-9]")
+_NUMBER = re.compile(r"[^\s0-9]*[0-9]")
 
 
 SHIPPED_TOPICS = (WARRANTY_TOPIC, OTHER_TOPIC)
@@ -97,13 +98,15 @@ def _classify_shipped(written: TokenizedText, scores: dict[str, int], has_serial
     # Where the word warranty stands, only mail of strangers is surely about something else.
     is_open = is_open or (warranty - scores[_DEVICES] >= WEIGHT_OF_WARRANTY and not unsolicited)
     is_open = is_open or (fault >= WEIGHT_OF_FAULT and is_of_device)
-    return UNCLEAR if is_open or _labels_number(written, lexicon) else OTHER_TOPIC
+    return UNCLEAR if is_open or labels_number(written, lexicon) else OTHER_TOPIC
 
 
-def _labels_number(words: TokenizedText, lexicon: Lexicon) -> bool:
+def labels_number(words: TokenizedText, lexicon: Lexicon) -> bool:
     """Whether a label of serial numbers stands before a number, also one that does not count."""
     return any(
-        label.payload == "serial" and label.end < len(words.folded) and not words.folded[label.end].isalpha()
+        label.payload == "serial"
+        and label.end < len(words.folded)
+        and _NUMBER.match(words.text, words.starts[label.end]) is not None
         for label in lexicon.labels.find(words)
     )
 

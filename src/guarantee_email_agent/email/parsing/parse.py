@@ -193,7 +193,7 @@ def _mapping_body(raw: Mapping[str, object], content_type: str, problems: list[s
 
         is_html = looks_like_html(body[:MAX_BODY_CHARS])
     if not is_html and not html:  # almost every mail
-        return normalize_text(_truncate(body, MAX_BODY_CHARS, "the text", problems))
+        return _plain_text(body, problems)
     return _preferred_text([("html" if is_html else "plain", body), ("html", html)], problems)
 
 
@@ -202,7 +202,7 @@ def _preferred_text(group: Sequence[tuple[str, str]], problems: list[str]) -> st
     plain = ""
     for subtype, content in group:
         if subtype == "plain":
-            text = normalize_text(_truncate(content, MAX_BODY_CHARS, "the text", problems))
+            text = _plain_text(content, problems)
             plain = plain if plain.strip() else text
             if len(text.strip()) >= _MAX_STUB_CHARS:
                 return text
@@ -218,6 +218,11 @@ def _preferred_text(group: Sequence[tuple[str, str]], problems: list[str]) -> st
             if text.strip() and _is_stub(plain, text):
                 return text
     return plain
+
+
+def _plain_text(body: str, problems: list[str]) -> str:
+    """What web forms leave of their HTML is no part of a number: "S/N&nbsp;KT-77120-9"."""
+    return normalize_text(_truncate(body, MAX_BODY_CHARS, "the text", problems)).replace("&nbsp;", " ")
 
 
 def _is_stub(plain: str, html: str) -> bool:
