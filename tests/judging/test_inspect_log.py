@@ -34,11 +34,14 @@ class TestSample:
     def test_a_tool_that_failed(self) -> None:
         call = {"id": "1", "function": "look", "arguments": {"at": 1}, "type": "function"}
         error = {"type": "timeout", "message": "too slow"}
+        served = {"type": "tool_use", "id": "s", "name": "search", "arguments": '{"q": 1}', "result": "", "error": "no"}
         messages = [
-            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "assistant", "content": [served, {"type": "text", "text": "?"}], "tool_calls": [call]},
             {"role": "tool", "content": "", "tool_call_id": "1", "error": error},
         ]
-        [entry] = record_from_inspect({"messages": messages})["execution_trace"]
+        searched, entry = record_from_inspect({"messages": messages})["execution_trace"]
+        assert searched["action"] == {"q": 1, "action_type": "search"}
+        assert searched["feedback"] == {"done": False, "message": "no", "error": True}
         assert entry["feedback"] == {"done": False, "message": "too slow", "error": True}
 
     @pytest.mark.parametrize(

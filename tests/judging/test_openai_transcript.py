@@ -108,6 +108,10 @@ def test_the_function_calls_of_before_there_were_tools() -> None:
         ([{"content": "x"}], "message 1 has no role. A message has one of system, developer"),
         ([{"role": "user"}, {"role": "bot"}], "message 2 has the role 'bot'. A message has one of"),
         ([{"role": 7}], "message 1 has the role 7"),
+        (
+            [{"role": "assistant", "content": [{"type": "tool_use"}]}],
+            "message 1 has a 'tool_use' part, whose call would",
+        ),
         ([None], "message 1 is null, not an object"),
         ([{"type": "dream"}], "message 1 has the type 'dream', which is neither a message nor a tool call"),
         ([{"type": "human", "content": "x"}], "a tool call. Messages of LangChain are read with --from langchain"),

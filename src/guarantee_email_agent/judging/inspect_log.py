@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from guarantee_email_agent.judging.openai_transcript import read_message
+from guarantee_email_agent.judging.openai_transcript import add_call, read_message
 from guarantee_email_agent.judging.record import Record, cut_off_by
 from guarantee_email_agent.judging.transcript import (
     Message,
@@ -31,10 +31,9 @@ def record_from_inspect(sample: object) -> Record:
         raise transcript_error("the sample has no 'messages'. Pass a sample of the log, with its messages")
     attachments = fields.get("attachments")
     kept = attachments if isinstance(attachments, Mapping) else {}
-    messages = [
-        _read_message(mapping_at(entry, f"message {number}"), f"message {number}", kept)
-        for number, entry in enumerate(list_at(fields["messages"], "'messages'"), 1)
-    ]
+    messages: list[Message] = []
+    for number, entry in enumerate(list_at(fields["messages"], "'messages'"), 1):
+        messages += _read_message(mapping_at(entry, f"message {number}"), f"message {number}", kept)
     given = plain(fields.get("output"))
     output: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
     completion = output.get("completion")
@@ -55,14 +54,25 @@ def record_from_inspect(sample: object) -> Record:
     return record
 
 
-def _read_message(entry: Mapping[str, Any], where: str, attachments: Mapping[str, Any]) -> Message:
+def _read_message(entry: Mapping[str, Any], where: str, attachments: Mapping[str, Any]) -> Iterator[Message]:
+    """The message, after what ran at the provider for it."""
+    content, own = plain(entry.get("content")), list[object]()
+    for part in map(plain, content if isinstance(content, list) else ()):
+        if isinstance(part, Mapping) and part.get("type") == "tool_use":
+            served: list[Message] = []
+            add_call(served, {**part, "output": part.get("error") or part.get("result")}, "tool_use", where)
+            yield from served
+        else:
+            own.append(part)
     calls = []
     for value in list_at(entry.get("tool_calls"), f"'tool_calls' of {where}"):
         call = mapping_at(value, f"a tool call of {where}")
         calls.append({"id": call.get("id"), "function": {**call, "name": call.get("function")}})
-    message = read_message({**entry, "tool_calls": calls}, where)
+    message = read_message(
+        {**entry, "content": own if isinstance(content, list) else content, "tool_calls": calls}, where
+    )
     kept = attachments.get(message.text.removeprefix(_ATTACHMENT)) if message.text.startswith(_ATTACHMENT) else None
     error = plain(entry.get("error"))
     said = error.get("message") if isinstance(error, Mapping) and message.role == "tool" else None
     text = kept if isinstance(kept, str) else message.text
-    return replace(message, text=text or str(said or ""), is_error=error is not None)
+    yield replace(message, text=text or str(said or ""), is_error=error is not None)

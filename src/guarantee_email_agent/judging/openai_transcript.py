@@ -121,6 +121,10 @@ def read_message(entry: Mapping[str, Any], where: str) -> Message:
         found = "no role" if role is None else f"the role {shown}"
         raise transcript_error(f"{where} has {found}. A message has one of {', '.join(ROLES)}")
     calls = [read_call(call, where) for call in list_at(entry.get("tool_calls"), f"'tool_calls' of {where}")]
+    parts = entry["content"] if isinstance(entry.get("content"), list | tuple) else ()
+    if not calls and any(isinstance(part := plain(each), Mapping) and part.get("type") == "tool_use" for each in parts):
+        problem = "has a 'tool_use' part, whose call would be lost: Anthropic's own messages are not read"
+        raise transcript_error(f"{where} {problem}. Pass a record in their place")
     if (legacy := entry.get("function_call")) is not None:
         function = mapping_at(legacy, f"'function_call' of {where}")
         calls.append(call_of(function.get("name"), function.get("arguments"), None, where))
