@@ -44,19 +44,17 @@ class TestLoad:
         (folder / "task.yml").touch()
         assert "answer: has a task.yml, which nothing reads. Call it task.yaml" in refusal(folder).message
 
-    def test_all_that_a_task_can_have(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("compose", ["docker-compose.yaml", "compose.yaml"])
+    def test_all_that_a_task_can_have(self, tmp_path: Path, compose: str) -> None:
         folder = write_task(
             tmp_path / "full", "instruction: Say 42\njudge_network: true\njudge_timeout_s: 2.5\nlevel: {hard: [1, 2]}\n"
         )
         (folder / "assets").mkdir()
         (folder / "Dockerfile").touch()
-        (folder / "docker-compose.yaml").touch()
+        (folder / compose).touch()
         task = load_task(folder)
-        assert (task.dockerfile, task.compose_file, task.assets) == (
-            folder / "Dockerfile",
-            folder / "docker-compose.yaml",
-            folder / "assets",
-        )
+        found = (task.dockerfile, task.compose_file, task.assets)
+        assert found == (folder / "Dockerfile", folder / compose, folder / "assets")
         assert (task.judge_network, task.judge_timeout_s) == (True, 2.5)
         assert task.settings == {"judge_network": True, "judge_timeout_s": 2.5, "level": {"hard": [1, 2]}}
 

@@ -32,7 +32,7 @@ if verb in ("up", "down"):
     context = pathlib.Path(arguments[arguments.index("--file") + 1]).parent
 seen = {{"arguments": arguments, "port": os.environ.get("HOST_PORT"), "key": os.environ.get("ANTHROPIC_API_KEY"),
         "compose": (context / "docker-compose.yaml").read_text() if verb == "up" else None,
-        "files": sorted(path.name for path in context.iterdir()) if context else None}}
+        "files": context and sorted(str(each.relative_to(context)) for each in context.rglob("*") if each.is_file())}}
 with open(state / "calls", "a") as file:
     file.write(json.dumps(seen) + "\n")
 answer = json.loads((state / "answers").read_text()).get(verb, {{}})
@@ -191,12 +191,15 @@ def test_the_image_runs_on_loopback_with_limits_beside_what_it_needs_itself(
 
 def test_a_dockerfile_is_built_without_the_judge(engine: Docker, make_task: MakeTask) -> None:
     task = _with_file(_with_file(make_task("a b"), "Dockerfile"), "input.txt")
+    (task.directory / "assets").mkdir()
+    (task.directory / "assets" / "test.py").write_text("# the agent's own\n")
+    engine.set_answers(image={"output": "latest\nlatest-database"})
     _port(task)
     build = next(call for call in engine.calls if call["arguments"][0] == "build")
     image = _value(build["arguments"], "--tag")
-    assert build["files"] == ["Dockerfile", "input.txt"]
+    assert build["files"] == ["Dockerfile", "assets/test.py", "input.txt"]
     assert engine.command("run")[-1] == image
-    assert engine.commands[-1] == ["image", "rm", "--force", image]
+    assert engine.commands[-1] == ["image", "rm", "--force", image, f"{image}-database"]
     assert not Path(build["arguments"][-1]).exists()
 
 
@@ -245,7 +248,7 @@ def test_a_task_with_a_fifo_is_not_waited_for(engine: Docker, make_task: MakeTas
     os.mkfifo(task.directory / "pipe")
     with pytest.raises(TaskError, match="cannot be copied to build from"):
         _port(task)
-    assert engine.verbs == ["version", "rm", "image"]
+    assert engine.verbs == ["version", "rm", "image", "image"]
 
 
 def test_a_compose_file_may_have_a_port_of_its_own(engine: Docker, composed: Task, stub_sandbox: Any) -> None:
@@ -268,7 +271,7 @@ def test_a_build_that_fails_says_why_and_leaves_nothing(engine: Docker, make_tas
     engine.set_answers(build={"output": output, "code": 1})
     with pytest.raises(TaskError, match=r"^docker build failed: ERROR: failed to solve: process"):
         _port(_with_file(make_task(), "Dockerfile"))
-    assert engine.verbs == ["version", "build", "rm", "image"]
+    assert engine.verbs == ["version", "build", "rm", "image", "image"]
 
 
 def test_a_container_that_ends_at_once_is_not_waited_for(engine: Docker, make_task: MakeTask) -> None:
@@ -294,7 +297,7 @@ def test_a_start_that_takes_long_can_be_interrupted(engine: Docker, make_task: M
     task = _with_file(make_task(), "Dockerfile")
     with pytest.raises(TaskError, match="the run was interrupted"):
         _port(task, interrupted=(engine.folder / "hangs").exists)
-    assert engine.verbs[-2:] == ["rm", "image"]
+    assert engine.verbs[-3:] == ["rm", "image", "image"]
 
 
 def test_sigterm_while_containers_are_built_ends_the_run(engine: Docker, make_task: MakeTask, tmp_path: Path) -> None:

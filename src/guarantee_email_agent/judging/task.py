@@ -23,7 +23,7 @@ TEST_FILE: Final = "test.py"
 # The other keys of task.yaml are the task's own, but a misspelled one of ours must not ride along unseen.
 _RESERVED_PREFIX: Final = "judge_"
 _OF_DIRECTORY: Final = {"key": None}  # no key of task.yaml
-_COMPOSE_FILES: Final = ("docker-compose.yaml", "docker-compose.yml")
+_COMPOSE_FILES: Final = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
 _MAX_PROBLEMS: Final = 10
 _CODES: Final = {
     "missing": "task_missing_field",

@@ -29,7 +29,7 @@ _POLL_S: Final = 0.1
 _REASON_CHARACTERS: Final = 300
 _OUTPUT_BYTES: Final = 1 << 20
 # Beginnings of the lines that follow docker's error message.
-_REMEDIES: Final = ("Run 'docker", "See 'docker", "View build details", "For more help")
+_REMEDIES: Final = ("Run 'docker", "See 'docker", "View build details", "For more help", "Encountered errors")
 
 
 def require_engine() -> None:
@@ -219,7 +219,10 @@ class DockerSandbox(Sandbox):
                 self._remove_containers(name)
             finally:
                 if self._task.dockerfile is not None or self._task.compose_file is not None:
-                    self._engine.try_call("image", "rm", "--force", f"{name}:latest", timeout_s=_REMOVE_S)
+                    # A compose file tags one for each service that it builds.
+                    tags = self._engine.try_call("image", "ls", "--format", "{{.Tag}}", name).split() or ["latest"]
+                    images = (f"{name}:{tag}" for tag in tags)
+                    self._engine.try_call("image", "rm", "--force", *images, timeout_s=_REMOVE_S)
                 self._port = None
                 if self._context is not None:
                     shutil.rmtree(self._context, ignore_errors=True)
@@ -289,13 +292,13 @@ class DockerSandbox(Sandbox):
     def _copy_without_judge(self) -> Path:
         """A copy of the task's directory, so that no agent finds the judge in its container, or changes it there."""
         self._context = Path(tempfile.mkdtemp(prefix="task-"))
-        ignored = shutil.ignore_patterns(*_JUDGE_FILES)
+        top = str(self._task.directory)  # a file of such a name below it is the agent's
         try:
             shutil.copytree(
                 self._task.directory,
                 self._context,
                 symlinks=True,
-                ignore=ignored,
+                ignore=lambda folder, _: _JUDGE_FILES if folder == top else (),
                 copy_function=_copy_regular,
                 dirs_exist_ok=True,
             )
