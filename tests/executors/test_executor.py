@@ -9,7 +9,7 @@ import pytest
 
 from guarantee_email_agent.executors.executor import LocalProcesses
 from guarantee_email_agent.executors.ray_executor import connected
-from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
+from guarantee_email_agent.utils.errors import AgentError, ConfigurationError, WorkersLostError
 from guarantee_email_agent.utils.process import signals_as_ctrl_c
 
 
@@ -83,6 +83,6 @@ def test_an_error_keeps_its_code() -> None:
 
 
 def test_a_process_that_dies_ends_the_run_in_one_line() -> None:
-    with pytest.raises(AgentError, match=r"A worker process died .+ --jobs 1") as raised, signals_as_ctrl_c():
+    with pytest.raises(WorkersLostError, match=r"A worker process died .+ --jobs 1") as raised, signals_as_ctrl_c():
         list(LocalProcesses(2).map_in_order(die, [1, 2]))  # and the other process with it
     assert raised.value.code == "eval_worker_died"

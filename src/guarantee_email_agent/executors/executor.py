@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterable
 from itertools import islice
 from typing import Final, Protocol, TypeVar
 
-from guarantee_email_agent.utils.errors import AgentError
+from guarantee_email_agent.utils.errors import WorkersLostError
 
 RAY: Final = "ray"
 
@@ -61,7 +61,7 @@ class LocalProcesses:
                 under_way.extend(pool.submit(work, item) for item in islice(upcoming, 1))
                 yield result
         except BrokenProcessPool:
-            raise AgentError(
+            raise WorkersLostError(
                 "A worker process died before its scenarios were done. Run again with --jobs 1 to see where",
                 "eval_worker_died",
             ) from None
