@@ -38,7 +38,7 @@ def test_a_translation_of_an_edited_reply_is_left_out_and_named(run: Run, tmp_pa
 def test_a_name_that_a_shell_left_empty_is_no_folder(run: Run, tmp_path: Path) -> None:
     done = run("init", "")
     assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
-    assert "'' names no folder; leave it out for this one" in done.stderr
+    assert "'' names no file and no folder. Name one, or leave it out" in done.stderr
 
 
 def test_a_file_in_the_folders_place_is_one_line_and_ends_in_2(run: Run, tmp_path: Path) -> None:

@@ -112,7 +112,10 @@ class TestScenarios:
     def test_the_config_may_be_a_file(self, suite: ScenarioFolder) -> None:
         assert evaluate(suite.folder, config=ROOT / "config.yaml").totals.total == 2
 
-    @pytest.mark.parametrize(("scenarios", "code"), [("nowhere", "eval_file_not_found"), ([1], "eval_wrong_type")])
+    @pytest.mark.parametrize(
+        ("scenarios", "code"),
+        [*dict.fromkeys(("nowhere", ""), "eval_file_not_found").items(), ([1], "eval_wrong_type")],
+    )
     def test_what_is_no_scenario_is_refused(self, scenarios: Any, code: str, config: Config) -> None:
         with pytest.raises(EvalError) as refused:
             evaluate(scenarios, config=config)

@@ -110,8 +110,19 @@ EXIT_CODES = """\
 INTERRUPTED = "  130  interrupted\n"
 
 
+def _path(text: str) -> Path:
+    """A shell makes an empty text of a variable that is not set, and that would be the folder it runs in."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError(f"'{text}' names no file and no folder. Name one, or leave it out")
+    return Path(text)
+
+
 class Parser(argparse.ArgumentParser):
     """Says in one line what is wrong, and where help is."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.register("type", Path, _path)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:

@@ -34,7 +34,7 @@ def add_init(commands: arguments.Commands) -> None:
         exit_codes=_EXIT_CODES,
     )
     parser.add_argument(
-        "directory", nargs="?", type=_folder, default=Path(), metavar="DIR", help="the folder (default: this one)"
+        "directory", nargs="?", type=Path, default=Path(), metavar="DIR", help="the folder (default: this one)"
     )
     parser.add_argument(
         "--language",
@@ -42,13 +42,6 @@ def add_init(commands: arguments.Commands) -> None:
         help="such as nl: write into the folder what has to be translated so that mail in this language is answered, "
         "and list what still is",
     )
-
-
-def _folder(text: str) -> Path:
-    """A shell makes an empty text of a variable that is not set, and that would be the folder it runs in."""
-    if not text.strip():
-        raise argparse.ArgumentTypeError(f"'{text}' names no folder; leave it out for this one")
-    return Path(text)
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -272,6 +272,8 @@ def _suite(
     given = loaded.eval.test_suite_path if scenarios is None else scenarios
     found: tuple[Entry, ...] | list[str] | None = None
     if isinstance(given, str | os.PathLike):
+        if given == "":  # which would be the folder that this runs in
+            raise EvalError("scenarios is ''. Pass a folder or a file, or leave it out", "eval_file_not_found")
         directory = Path(given)
         if directory.is_file():
             directory, found = directory.parent, [os.fspath(given)]
