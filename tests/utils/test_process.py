@@ -2,6 +2,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -64,8 +65,14 @@ def test_command_is_split_as_a_shell_does_it() -> None:
         ("a 'b", "Close the quotes"),
         ("nonesuch-program {instruction}", "there is no program 'nonesuch-program'"),
         ("/etc", "there is no program"),
+        ("./moved", r"\./moved: there is no program '/nope/python\\r', which its first line names"),
     ],
 )
-def test_unusable_command_is_a_usage_error(text: str, message: str) -> None:
+def test_unusable_command_is_a_usage_error(
+    text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("moved").write_bytes(b"#! /nope/python\r\n")
+    Path("moved").chmod(0o755)
     with pytest.raises(ConfigurationError, match=f"--command.*{message}"):
         parse_program(text, "--command")

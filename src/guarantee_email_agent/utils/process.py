@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
+import os
 import shutil
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from guarantee_email_agent.utils.errors import ConfigurationError
@@ -72,7 +73,7 @@ def parse_program(text: str, option: str) -> tuple[str, ...]:
     """The program and its arguments, split as a shell does it; no shell is used.
 
     option: what the message calls it. Raises ConfigurationError for an empty text, one whose quotes do not close, and
-    where there is no such program.
+    where there is no such program, or not the one that its first line names.
     """
     import shlex  # start-up: few commands start a program
 
@@ -82,7 +83,14 @@ def parse_program(text: str, option: str) -> tuple[str, ...]:
         raise ConfigurationError(f"{option}: {error}. Close the quotes", "cli_bad_command") from None
     if not parts:
         raise ConfigurationError(f"{option} is empty. Name the program that does the work", "cli_bad_command")
-    if shutil.which(parts[0]) is None:
+    if (found := shutil.which(parts[0])) is None:
         problem = f"{option}: there is no program {printable(parts[0])!r:.200} to run. Correct its name or its path"
         raise ConfigurationError(problem, "cli_bad_command")
+    with suppress(OSError), open(found, "rb") as file:
+        # The system, too, leaves a carriage return where it is.
+        mark, _, named = file.readline(256).replace(b"\t", b" ").strip(b" \n").partition(b"#!")
+        interpreter = named.strip(b" ").partition(b" ")[0]
+        if named and not mark and not os.access(interpreter, os.X_OK):
+            shown = f"{printable(found)}: there is no program {interpreter.decode(errors='replace')!r:.200}"
+            raise ConfigurationError(f"{option}: {shown}, which its first line names. Correct it", "cli_bad_command")
     return parts

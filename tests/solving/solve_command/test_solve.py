@@ -145,7 +145,7 @@ class TestChangedTask:
 def test_task_that_could_not_be_worked_on_is_repeated(bench: Any, make_task: MakeTask) -> None:
     make_task("one")
     program = bench.results.parent / "agent"
-    program.write_text("#!/nonesuch/interpreter\n")
+    program.write_text("no program\n")
     program.chmod(0o755)
     assert bench.solve(command=str(program)) == 4
     assert bench.record("one")["eval"]["verdict"] == "error"
