@@ -22,6 +22,8 @@ Content = bytes | Iterable[bytes]
 """Of a report: as a whole, or piece by piece, as it is made."""
 _NEVER_REPORTS: Final = frozenset({".db", ".eml", ".key", ".py", ".sqlite", ".sqlite3", ".toml", ".yaml", ".yml"})
 """What files of ours end in that hold work: run stores and ledgers, mails, judges, scenarios and settings."""
+_CSV_REPORT: Final = b"run_id,"
+"""What one of ours begins with."""
 _STDOUT: Final = frozenset({"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
 
 
@@ -106,12 +108,13 @@ def check_writable(path: Path, code: str) -> None:
 
 
 def _holds_work(path: Path) -> bool:
-    """Whether a file is there that is no report, by its name, or by the header of an instruction file."""
+    """Whether a file is there that is no report, by its name, or by its beginning: of an instruction file, a table."""
     suffix, exists = path.suffix.lower(), path.exists()
-    if suffix != ".md" or not exists:
+    if suffix not in (".md", ".csv") or not exists:
         return exists and suffix in _NEVER_REPORTS
     with suppress(OSError), path.open("rb") as file:
-        return file.read(4) == b"---\n"
+        start = file.read(len(_CSV_REPORT))
+        return start.startswith(b"---\n") if suffix == ".md" else start not in (b"", _CSV_REPORT)
     return True  # what cannot be read may be one
 
 

@@ -28,7 +28,7 @@ def test_it_gets_the_task_and_is_done_with_200(server: MessagesServer) -> None:
 
 
 def test_its_answer_may_be_a_record(server: MessagesServer) -> None:
-    assert run(server, Reply(b'{\n  "task_result": "done"\n}')).record == {"task_result": "done"}
+    assert run(server, Reply(b'{\r\n  "task_result": "a\xe2\x80\xa8b"\r\n}')).record == {"task_result": "a\u2028b"}
 
 
 @pytest.mark.parametrize("status", [201, 302, 404, 500])

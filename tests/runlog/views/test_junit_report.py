@@ -30,7 +30,8 @@ def suite(report: Any = None, **environ: str) -> ET.Element:
     ids=["each kind", "hostile", "interrupted"],
 )
 def test_jenkins_takes_it(report: Any) -> None:
-    JENKINS.assertValid(etree.fromstring(b"".join(as_junit(report, {}))))
+    JENKINS.assertValid(document := etree.fromstring(b"".join(as_junit(report, {}))))
+    assert ("time" in document[0].attrib) == (report.run.duration_s is not None)
 
 
 def test_counts_times_and_names() -> None:

@@ -85,4 +85,4 @@ class HttpAgent:
 
         failed = asyncio.run(failure())
         text, kept = read_printed(bytes(content))
-        return AgentRun(failed, parse_record(" ".join(text.splitlines())), {"response": kept})
+        return AgentRun(failed, parse_record(text.replace("\n", " ")), {"response": kept})

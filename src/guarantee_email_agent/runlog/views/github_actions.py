@@ -53,13 +53,18 @@ def _append_summary(path: str, report: Report) -> None:
 
 
 def annotate(report: Report, root: str = "") -> list[str]:
-    """One error for each case that did not pass, as many as are shown. root: what files are named relative to."""
+    """One error for each case that did not pass, as many as are shown, or for a gate that is closed without any.
+
+    root: what files are named relative to.
+    """
     lines = [_annotation(case, root) for case in islice(report.cases_that(passed=False), MAX_ANNOTATIONS)]
     if more := report.failed_count - len(lines):
         lines.append(f"::notice title={_property(printable(report.title))}::{more:,} more {report.noun}s did not pass")
     if report.interrupted:
         reason = f"Interrupted: {report.totals.total:,} of {report.run.planned:,} {report.noun}s ran"
         lines.append(f"::warning title={_property(printable(report.title))}::{_data(reason)}")
+    elif report.gate != "passed" and not lines:  # as where scenarios that the baseline has are gone
+        lines.append(f"::error title={_property(printable(report.title))}::{_data(printable(report.verdict))}")
     return lines
 
 
