@@ -239,8 +239,11 @@ def test_several_records_of_a_task_are_its_repetitions(grading: KeptGrading) -> 
     file = grading.folder / "records.jsonl"
     file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     grading.grade(results=file)
+    grading.grade(results=file)
     with RunStore(grading.file) as store:
-        run = store.find_run("last")
+        run, before = store.runs()
+        assert (run.reached, compare_runs(store, before, run).missing) == ("", 0)
+        assert run._replace(outcome="interrupted").reached == "not all of 4"
         history = [(each.name, each.repetition, each.verdict) for each in results_of(store, run)]
     assert history == [
         ("seven", 1, "error"),

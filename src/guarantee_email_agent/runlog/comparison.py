@@ -189,8 +189,8 @@ def compare_runs(
     gone = tuple(case for name, case in cases_before.items() if name not in cases)
     only_after = tuple(case for name, case in cases.items() if name not in cases_before)
     is_part = run.selection != baseline.selection and bool(run.selection)
-    missing = max(0, run.planned - len(cases))
-    was_stopped = len(cases_before) < baseline.planned
+    missing = max(0, run.planned - _count(run, cases))
+    was_stopped = _count(baseline, cases_before) < baseline.planned
     inputs = list(_changed_inputs(store, pairs, run))
     replies = _changed_texts(store, pairs, "response", "response_body", "answer")
     feedback = _changed_texts(store, () if run.command == "eval" else pairs, "judgement", "error", "feedback")
@@ -221,6 +221,11 @@ def compare_runs(
         missing=missing,
         sums=Sums.of(pairs),
     )
+
+
+def _count(run: Run, cases: Mapping[str, Case]) -> int:
+    """How many of the results that were planned a run has: of `grade`, a task may have several."""
+    return len(cases) if run.command == "eval" else sum(len(case.runs) for case in cases.values())
 
 
 def _with_other(part: str, pairs: Iterable[CaseChange]) -> Iterator[CaseChange]:

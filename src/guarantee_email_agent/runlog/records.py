@@ -452,6 +452,15 @@ class Run(NamedTuple):
         return f"{tokens}, {cost_text(self.cost_usd)}"
 
     @property
+    def reached(self) -> str:
+        """For people: how many of the planned results it has; empty for all. Of `grade` the counts are of tasks, which
+        may have several results each.
+        """
+        if self.command == "grade":
+            return "" if self.outcome in ("passed", "failed") else f"not all of {self.planned:,}"
+        return f"{self.total:,} of {self.planned:,}" if self.total < self.planned else ""
+
+    @property
     def state(self) -> str:
         """The outcome in a word or two, also while there is none."""
         return self.outcome or "going on"

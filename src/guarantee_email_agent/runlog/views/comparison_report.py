@@ -67,8 +67,8 @@ def describe_run(run: Run) -> str:
         parts.append(printable(truncate(run.agent, 60)))
     rate = format_percentage(run.passed, run.total, run.threshold)
     counts = f"{run.state}, {run.passed}/{run.total} ({rate})" if run.total else run.state
-    if run.total < run.planned:
-        counts += f", {run.total} of {run.planned} ran"
+    if run.reached:
+        counts += f", {run.reached} ran"
     return ", ".join([*parts, run.started, counts])
 
 
