@@ -62,7 +62,7 @@ if verb in ("rm", "down") and (state / "server").exists():
 if verb == "ps":
     print("c0ffee")
 if verb == "port" and "address" not in answer:
-    print("127.0.0.1:" + (state / "port").read_text())
+    print(answer.get("other", ""), "127.0.0.1:" + (state / "port").read_text())
 if verb == "inspect":
     print(answer.get("status", "running"))
 print(answer.get("address", "") or answer.get("output", ""))
@@ -207,6 +207,7 @@ def test_a_compose_file_runs_as_it_was_checked_with_its_names_and_port_and_witho
     engine: Docker, composed: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
+    engine.set_answers(port={"other": "127.0.0.1:9"})
     port = _port(composed, limits=SandboxLimits(memory_bytes=1 << 30, processes=99))
     version, up, down = (call for call in engine.calls if call["arguments"][0] == "compose")
     assert version["arguments"] == ["compose", "version"]

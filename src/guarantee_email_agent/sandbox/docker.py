@@ -275,7 +275,8 @@ class DockerSandbox(Sandbox):
                 f"{compose_file}: no running service publishes port {INNER_PORT}. Give the one that serves the API of "
                 f'AIO Sandbox: ports: ["127.0.0.1:${{HOST_PORT}}:{INNER_PORT}"]'
             )
-        self._port = int(addresses[0].rpartition(":")[2])
+        # Another service may publish that port, too; a file that is trusted, any.
+        self._port = int(max(addresses, key=lambda each: each.endswith(f":{self._port}")).rpartition(":")[2])
         self._published_to_all = not all(address.startswith(("127.", "[::1]")) for address in addresses)
 
     def _project(self, name: str, compose_file: Path) -> tuple[str, ...]:
