@@ -29,8 +29,9 @@ def test_content_becomes_text(tmp_path: Path, content: bytes, text: str) -> None
     [
         ("a: 1\nb: é\n".encode("latin-1"), r"not UTF-8 text \(line 2, column 4: byte 0xE9\); save it as UTF-8"),
         ("a: 1".encode("utf-16"), "UTF-16 text; save it as UTF-8"),
+        (b"PK\3\4\x0a\0\xbf", "packed, as .zip, .gz, .xlsx and .eval are; unpack it"),
     ],
-    ids=["Latin-1", "UTF-16"],
+    ids=["Latin-1", "UTF-16", "ZIP"],
 )
 def test_another_encoding_is_named_with_its_place(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "a.yaml").write_bytes(content)

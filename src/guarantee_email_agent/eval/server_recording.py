@@ -256,9 +256,12 @@ class _Recorder(Dispatcher):
         try:
             answer = await self._session.answer(tool_name, arguments, _CALL_S)
         except IntegrationError as error:
-            if not error.code.endswith("_timeout"):
+            if error.said:
+                del entry["error"]
+                entry |= {"answer": error.said, "is_error": True}
+            elif not error.code.endswith("_timeout"):
                 entry["error"] = "unavailable"
-            result = text_result(error.message)
+            result = text_result(error.said or error.message)
             result.is_error = True
             return result
         del entry["error"]

@@ -12,6 +12,11 @@ from typing import Final, Generic, TypeVar
 
 from guarantee_email_agent.utils.errors import AgentError
 
+_OTHER_FORMS: Final = {
+    (b"\xff\xfe", b"\xfe\xff"): "UTF-16 text; save it as UTF-8",
+    (b"PK\3\4", b"\x1f\x8b"): "packed, as .zip, .gz, .xlsx and .eval are; unpack it, or export it as text",
+}
+"""What files are that begin so."""
 _OPEN_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 
@@ -117,10 +122,9 @@ def _kind_of_mode(mode: int) -> str | None:
 
 
 def _not_utf8(data: bytes, error: UnicodeDecodeError) -> InputFileError:
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return InputFileError(
-            "the file is UTF-16 text; save it as UTF-8", "document_not_utf8", {"line": 1, "column": 1}
-        )
+    for marks, problem in _OTHER_FORMS.items():
+        if data.startswith(marks):
+            return InputFileError(f"the file is {problem}", "document_not_utf8", {"line": 1, "column": 1})
     before = data[: error.start].decode()
     line = before.count("\n") + 1
     column = len(before) - before.rfind("\n")

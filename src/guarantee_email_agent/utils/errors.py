@@ -78,9 +78,12 @@ class ServiceError(AgentError):
 
 
 class IntegrationError(ServiceError):
-    """A mail, warranty or ticketing service failed. sending: mail, which another server may do than has the inbox."""
+    """A mail, warranty or ticketing service failed. sending: mail, which another server may do than has the inbox.
 
-    sending = False
+    said: what the server answered in place of a result, in its own words, which may quote a customer.
+    """
+
+    sending, said = False, ""
 
 
 class MCPConnectionError(IntegrationError):

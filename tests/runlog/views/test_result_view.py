@@ -207,9 +207,9 @@ def test_a_run_that_goes_on_says_so_with_what_ran_until_now(runs: StoredRuns) ->
 @pytest.mark.parametrize(
     ("usage", "said"),
     [
-        (Usage(0, 10, 5, cost_usd=0.5), "Model: , at least 15 tokens, $0.5000"),
-        (Usage(1, 10, 5, cost_usd=None), "Model: , at least 15 tokens, cost not known"),
-        (Usage(cost_usd=None), "Model: , tokens not known, cost not known"),
+        (Usage(0, 10, 5, cost_usd=0.5), "Model: not known, at least 15 tokens, $0.5000"),
+        (Usage(1, 10, 5, cost_usd=None), "Model: not known, at least 15 tokens, cost not known"),
+        (Usage(cost_usd=None), "Model: not known, tokens not known, cost not known"),
     ],
 )
 def test_what_is_not_known_to_have_been_taken_is_not_nothing(runs: StoredRuns, usage: Usage, said: str) -> None:

@@ -51,7 +51,7 @@ def print_run(store: RunStore, run: Run, terminal: Terminal) -> None:
         terminal.line(f"Gate: {run.state}, with a proof of {run.threshold:g}% asked for")
     terminal.line(printable(f"Version: {run.package_version}{f', git {run.commit}' if run.commit else ''}"))
     if run.taken:
-        terminal.line(f"Model: {printable(run.model)}, {run.taken}")
+        terminal.line(f"Model: {printable(run.model) or 'not known'}, {run.taken}")
     if "score" in run.facts:
         terminal.line(f"Mean score: {describe_score(run.facts['score'])}")
     for origin, count in store.taken_over(run):

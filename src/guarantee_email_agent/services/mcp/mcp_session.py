@@ -227,7 +227,9 @@ class McpSession:
             self.log_response(tool, failure.message)
             said = without_arguments(failure.message, arguments)
             kind = classify_protocol_error(failure.code, failure.http_status, said)
-            return service_error(self.name, tool, kind)
+            error = service_error(self.name, tool, kind)
+            error.said = failure.message if failure.code and not failure.http_status else ""
+            return error
         await connection.ended_within(EXIT_WAIT_S)
         if isinstance(connection.reason, AnswerTooLargeError):
             return MalformedAnswerError(self.name, tool, "is too large", f"{tool}: the server {connection.reason}")
