@@ -378,11 +378,7 @@ def test_a_judge_that_passes(run_judged: RunJudged, body: str) -> None:
 
 @pytest.mark.parametrize(
     "source",
-    [
-        "def test(result):\n    import os; os._exit(0)\n",
-        "def test(result):\n    return True\n",
-        "def test(result:\n",
-    ],
+    ["def test(result):\n    import os; os._exit(0)\n", "def test(result):\n    return True\n", "def test(result:\n"],
 )
 def test_a_judge_without_a_verdict_fails_the_scenario(source: str, run_judged: RunJudged) -> None:
     result = run_judged(source=source)

@@ -245,12 +245,7 @@ def test_several_records_of_a_task_are_its_repetitions(grading: KeptGrading) -> 
         assert (run.reached, compare_runs(store, before, run).missing) == ("", 0)
         assert run._replace(outcome="interrupted").reached == "not all of 4"
         history = [(each.name, each.repetition, each.verdict) for each in results_of(store, run)]
-    assert history == [
-        ("seven", 1, "error"),
-        ("six", 1, "passed"),
-        ("six", 2, "failed"),
-        ("six", 3, "passed"),
-    ]
+    assert history == [("seven", 1, "error"), ("six", 1, "passed"), ("six", 2, "failed"), ("six", 3, "passed")]
 
 
 def test_scores_are_averaged_over_the_tasks_that_have_one_in_every_form(grading: KeptGrading) -> None:

@@ -20,14 +20,8 @@ def load(name: str) -> Any:
 def test_chat_completions() -> None:
     record = record_from_openai(load("openai_chat_completions.json"))
     assert (record["task_result"], record["status"], record["iterations"]) == (ANSWER, "success", 2)
-    assert [message["role"] for message in record["conversation"]] == [
-        "system",
-        "user",
-        "assistant",
-        "tool",
-        "tool",
-        "assistant",
-    ]
+    roles = [message["role"] for message in record["conversation"]]
+    assert roles == ["system", "user", "assistant", "tool", "tool", "assistant"]
     assert record["conversation"][1]["content"] == "Are SN12345 and SN99999 under warranty?\n[image_url]"
     assert record["execution_trace"] == [
         {
@@ -108,10 +102,7 @@ def test_the_function_calls_of_before_there_were_tools() -> None:
         ([{"content": "x"}], "message 1 has no role. A message has one of system, developer"),
         ([{"role": "user"}, {"role": "bot"}], "message 2 has the role 'bot'. A message has one of"),
         ([{"role": 7}], "message 1 has the role 7"),
-        (
-            [{"role": "assistant", "content": [{"type": "tool_use"}]}],
-            "message 1 has a 'tool_use' part, whose call would",
-        ),
+        ([{"role": "assistant", "content": [{"type": "tool_use"}]}], "message 1 has a 'tool_use' part, whose call"),
         ([None], "message 1 is null, not an object"),
         ([{"type": "dream"}], "message 1 has the type 'dream', which is neither a message nor a tool call"),
         ([{"type": "human", "content": "x"}], "a tool call. Messages of LangChain are read with --from langchain"),

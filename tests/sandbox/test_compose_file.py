@@ -87,21 +87,10 @@ def test_a_port_is_opened_on_loopback(tmp_path: Path, port: Any, bound: Any) -> 
 @pytest.mark.parametrize(
     "port",
     [
-        *(
-            "0.0.0.0:80:8080",
-            "[::]:80:8080",
-            "${ADDRESS}:80:8080",
-            "${A:-0.0.0.0}:80:80",
-            "192.168.0.1::80",
-            "$A:80:80",
-        ),
+        *("0.0.0.0:80:8080", "[::]:80:8080", "${ADDRESS}:80:80", "${A:-0.0.0.0}:80:80", "192.168.0.1::80", "$A:80:80"),
         *(":80:8080", ":80:8080/udp", ":80-81:8080-8081", "::8080", "[::1:80:8080", "::80:8080", "localhost:80:8080"),
-        *(
-            {"target": 80, "host_ip": "", "mode": "host"},
-            {"target": 80, "host_ip": None},
-            {"target": 80, "host_ip": "::"},
-        ),
-        *({"target": 80, "host_ip": "0.0.0.0"}, {"target": 80, "host_ip": "${A}"}, {"target": 80, "other": 1}, [80]),
+        *({"target": 80, "host_ip": "", "mode": "host"}, {"target": 80, "other": 1}, [80]),
+        *({"target": 80, "host_ip": address} for address in (None, "::", "0.0.0.0", "${A}")),
     ],
 )
 def test_a_port_for_other_machines_is_refused(tmp_path: Path, port: Any) -> None:

@@ -39,7 +39,8 @@ def sign_in(config: Config, terminal: Terminal, *, timeout_s: float, port: int) 
         if not client.keeps_token:
             token = TokenIssuer(client).issue()
             terminal.line(f"Nobody needs to sign in for {client.flow}.")
-            terminal.outcome(f"✓ The issuer gave an access token, good until {_moment(token.expires_at)}.")
+            until = datetime.fromtimestamp(token.expires_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+            terminal.outcome(f"✓ The issuer gave an access token, good until {until}.")
             return
         authorize(client, _PersonAtTerminal(terminal, client.user), timeout_s=timeout_s, port=port)
         terminal.outcome(f"✓ Signed in. The token is kept in {printable(str(client.token_file))}.")
@@ -63,10 +64,6 @@ class _PersonAtTerminal:
         self._terminal.line(f"    {printable(url)}")
         self._terminal.line(f"From another machine, first: ssh -L {port}:127.0.0.1:{port} …, and keep that open.")
         self._terminal.flush()
-
-
-def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 @contextmanager

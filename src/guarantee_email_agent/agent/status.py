@@ -44,11 +44,7 @@ LISTED: Final = 20
 """Mails of a kind that are named one by one."""
 
 DAY_S: Final = 86_400.0
-_STATES: Final[dict[AgentState, str]] = {
-    "running": "runs",
-    "silent": "may be gone",
-    "killed": "was killed",
-}
+_STATES: Final[dict[AgentState, str]] = {"running": "runs", "silent": "may be gone", "killed": "was killed"}
 
 _COMPARED: Final = {
     "drafted": ("draft", "were sent as they were"),

@@ -68,9 +68,7 @@ def model_name(config: Config, llm: str) -> str:
 
 
 def model_parameters(config: Config, llm: str) -> Mapping[str, Any]:
-    if llm == "offline":
-        return {}
-    return {"max_tokens": config.llm.max_tokens}
+    return {} if llm == "offline" else {"max_tokens": config.llm.max_tokens}
 
 
 def setting(kind: str, name: str, value: Any) -> Input:

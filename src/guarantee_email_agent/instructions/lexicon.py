@@ -277,11 +277,6 @@ def _build(elements: _Elements, other_labels: Sequence[str]) -> Lexicon:
     )
 
 
-def _split_entries(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """(line, entry) pairs: what stands between commas and line ends."""
-    return ((line, stripped) for line, text in lines for entry in text.split(",") if (stripped := entry.strip()))
-
-
 def _parse_phrases(elements: _Elements, kind: str | None, payloads: Mapping[str, object]) -> list[Phrase[Meaning]]:
     """The phrases of several elements, each with what its element makes of it."""
     return [
@@ -320,11 +315,12 @@ def _read_phrases(line: int, text: str, meaning: Meaning) -> list[Phrase[Meaning
 def _parse_words(elements: Sequence[Element]) -> frozenset[str]:
     words = set()
     for element in elements:
-        for line, word in _split_entries(element.numbered_lines()):
-            if not word.isalnum():
+        entries = ((line, entry.strip()) for line, text in element.numbered_lines() for entry in text.split(","))
+        for line, word in entries:
+            if word and not word.isalnum():
                 raise _error(line, f"'{word}' is not a single word. Only single words may stand in <{element.name}>")
             words.add(fold(word))
-    return frozenset(words)
+    return frozenset(filter(None, words))
 
 
 def _parse_patterns(elements: Sequence[Element]) -> re.Pattern[str]:

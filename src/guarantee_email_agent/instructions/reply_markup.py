@@ -33,10 +33,7 @@ UNTRANSLATED = "[translate]"
 """Stands before each text that nobody has translated yet. No file with it is read, so that no customer sees it."""
 
 _PARTS = ("if", "choose", "optional", "sentence")
-_OWN_ATTRIBUTES = {
-    "optional": SENTENCE_ATTRIBUTES,
-    "sentence": SENTENCE_ATTRIBUTES,
-}
+_OWN_ATTRIBUTES = {"optional": SENTENCE_ATTRIBUTES, "sentence": SENTENCE_ATTRIBUTES}
 _SENTENCE_ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _MAX_ID_LENGTH = 40
 _REST_OF_LINE = re.compile(r"[ \t]*\n")

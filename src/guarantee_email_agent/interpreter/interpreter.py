@@ -81,7 +81,8 @@ class InstructionInterpreter(ModelClient):
         written = tokenize(f"{subject}\n\n{new_text}")
         tiers = tiers_of(subject, new_text, quoted, signature, is_answer=is_answer)
         by_name = {SERIAL_NUMBER.name: SERIAL_NUMBER} | {
-            each["number"]: _number_format(each) for each in number_formats
+            each["number"]: NumberFormat(each["number"], patterns=tuple(each["patterns"]), labels=tuple(each["labels"]))
+            for each in number_formats
         }
         answer: dict[str, Any] = {numbers_key(name): [] for name in by_name}
         # The subject of an answer repeats what somebody wrote earlier.
@@ -115,10 +116,6 @@ class InstructionInterpreter(ModelClient):
             if sentence["id"] in fitting:
                 chosen.setdefault(sentence.get("group", sentence["id"]), sentence["id"])
         return list(chosen.values())
-
-
-def _number_format(data: Mapping[str, Any]) -> NumberFormat:
-    return NumberFormat(data["number"], patterns=tuple(data["patterns"]), labels=tuple(data["labels"]))
 
 
 def _topics_in(tools: Sequence[Mapping[str, Any]]) -> Collection[str]:

@@ -59,12 +59,7 @@ SETTLED_S: Final = 60.0  # how old a mark has to be before its absence in the ma
 
 metadata = MetaData()
 
-facts = Table(
-    "ledger_facts",
-    metadata,
-    Column("name", Text, primary_key=True),
-    Column("value", Text, nullable=False),
-)
+facts = Table("ledger_facts", metadata, Column("name", Text, primary_key=True), Column("value", Text, nullable=False))
 
 mails = Table(
     "ledger_mails",

@@ -16,15 +16,7 @@ from guarantee_email_agent.files.text_file import read_start
 from guarantee_email_agent.runlog.records import INCOMPLETE, Input
 from guarantee_email_agent.utils.distribution import __version__
 
-LIBRARIES: Final = (
-    "jinja2",
-    "packaging",
-    "phonenumbers",
-    "pycld2",
-    "python-stdnum",
-    "pyyaml",
-    "ryaml",
-)
+LIBRARIES: Final = ("jinja2", "packaging", "phonenumbers", "pycld2", "python-stdnum", "pyyaml", "ryaml")
 OF_EXTRAS: Final = ("mcp", "pydantic")
 """Those of `--agent`. One that is not installed is known to decide nothing."""
 _MAX_BYTES: Final = 1 << 28

@@ -38,18 +38,10 @@ _SERVICE_KEYS: Final = frozenset(
 # Ours take their place.
 _LIMIT_KEYS: Final = ("deploy", "mem_limit", "mem_reservation", "memswap_limit", "pids_limit")
 _BUILD_KEYS: Final = frozenset(
-    {
-        "args",
-        "context",
-        "dockerfile",
-        "dockerfile_inline",
-        "labels",
-        "no_cache",
-        "platforms",
-        "pull",
-        "shm_size",
+    (
+        *("args", "context", "dockerfile", "dockerfile_inline", "labels", "no_cache", "platforms", "pull", "shm_size"),
         "target",
-    }
+    )
 )
 _PORT_KEYS: Final = frozenset({"app_protocol", "host_ip", "mode", "name", "protocol", "published", "target"})
 _VOLUME_KEYS: Final = frozenset({"consistency", "read_only", "source", "target", "tmpfs", "type", "volume"})

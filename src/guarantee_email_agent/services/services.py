@@ -144,11 +144,5 @@ def _session(
     launch = configured_launch(setting, server, config.secrets.mcp_environment, os.environ)
     if not server.tools:
         return McpSession(name, launch)
-    return MappedSession(
-        name,
-        launch,
-        server.tools,
-        own_tools,
-        config.source,
-        max_answer_bytes=MAX_MAPPED_ANSWER_BYTES,
-    )
+    most = MAX_MAPPED_ANSWER_BYTES
+    return MappedSession(name, launch, server.tools, own_tools, config.source, max_answer_bytes=most)

@@ -166,10 +166,5 @@ BROWSER_TOOLS: Final = (
     Tool("dom_hover", "Move the mouse over an element.", {"selector": _SELECTOR}, _post("hover")),
     Tool("dom_scroll_to", "Scroll an element into view.", {"selector": _SELECTOR}, _post("scroll_to_element")),
     Tool("dom_wait_for", "Wait until an element is there.", {"selector": _SELECTOR}, _wait),
-    Tool(
-        "dom_evaluate",
-        "Evaluate a JavaScript expression on the page.",
-        {"expression": string("It.")},
-        _evaluate,
-    ),
+    Tool("dom_evaluate", "Evaluate a JavaScript expression on the page.", {"expression": string("It.")}, _evaluate),
 )

@@ -187,7 +187,8 @@ class Progress:
             parts.append(f"{self._failed} failed")
         if (new := self._done - self._first) > 0 and elapsed_s >= _RATE_AFTER_S:
             rate = new / elapsed_s
-            parts += [_rate(rate), f"about {duration((self._total - self._done) / rate)} left"]
+            parts.append(f"{rate:.1f}/s" if rate >= 1 else f"{rate * 60:.1f}/min")
+            parts.append(f"about {duration((self._total - self._done) / rate)} left")
         if detail := self._detail():
             parts.append(detail)
         return ", ".join(parts)
@@ -207,7 +208,3 @@ class Progress:
                 self._stream.flush()
         except (OSError, ValueError):  # its reader has gone, or it was closed
             self._stream = None
-
-
-def _rate(per_second: float) -> str:
-    return f"{per_second:.1f}/s" if per_second >= 1 else f"{per_second * 60:.1f}/min"

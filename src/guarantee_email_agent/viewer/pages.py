@@ -80,7 +80,7 @@ class Site:
         self.store, self.labels = store, labels
         self.environment = environment = template_environment(_PACKAGE)
         self.static = _static_files(environment)
-        environment.filters |= {"number": "{:,}".format, "moment": _moment, "changes": _changes}
+        environment.filters |= {"number": "{:,}".format, "changes": _changes}
         environment.filters["describe_score"] = describe_score
         environment.globals |= {
             "labels": self.labels,
@@ -120,11 +120,6 @@ def with_query(path: str, **values: object) -> str:
     """The address with what is not None."""
     query = urlencode({name: value for name, value in values.items() if value is not None})
     return f"{path}?{query}" if query else path
-
-
-def _moment(iso: str) -> str:
-    """2026-01-18T10:00:00Z → 2026-01-18 10:00:00 UTC."""
-    return iso.replace("T", " ").replace("Z", " UTC")
 
 
 def _changes(line: str) -> Markup:

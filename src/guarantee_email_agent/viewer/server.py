@@ -57,10 +57,7 @@ _HEADERS: Final[Mapping[str, str]] = {
     "cross-origin-embedder-policy": "require-corp",
     "cache-control": "no-store",
 }
-_REASONS: Final = {
-    errno.EADDRINUSE: "another program has it",
-    errno.EACCES: "this user may not have it",
-}
+_REASONS: Final = {errno.EADDRINUSE: "another program has it", errno.EACCES: "this user may not have it"}
 
 
 class _NameConvertor(PathConvertor):

@@ -94,10 +94,7 @@ def failures(folder: ScenarioFolder, program: str, **options: Any) -> list[str]:
     return [failure.partition("\n")[0] for failure in result["failures"]]
 
 
-@pytest.mark.parametrize(
-    ("language", "failed"),
-    [("de", []), ("en", ["reply_language: written in another language"])],
-)
+@pytest.mark.parametrize(("language", "failed"), [("de", []), ("en", ["reply_language: written in another language"])])
 def test_the_language_of_any_agents_reply_is_read_off_its_words(
     language: str, failed: list[str], folder: ScenarioFolder
 ) -> None:

@@ -19,10 +19,8 @@ class TestAnnotations:
 
     def test_nothing_for_what_passed(self) -> None:
         assert annotate(sample_reports.report(sample_reports.case())) == []
-        (line,) = annotate(
-            sample_reports.report(sample_reports.case(), gate="failed", verdict="Eval failed (1 is gone)")
-        )
-        assert line == "::error title=Eval failed (1 is gone)%3A 100%25 of evals/scenarios::Eval failed (1 is gone)"
+        (line,) = annotate(sample_reports.report(sample_reports.case(), gate="failed", verdict="Eval failed (why)"))
+        assert line == "::error title=Eval failed (why)%3A 100%25 of evals/scenarios::Eval failed (why)"
 
     def test_what_strangers_write_is_no_command_and_no_property(self) -> None:
         (line,) = annotate(sample_reports.report(sample_reports.hostile_case()))

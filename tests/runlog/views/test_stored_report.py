@@ -231,13 +231,7 @@ def test_a_run_that_is_worse_than_its_baseline() -> None:
 
 def test_repetitions() -> None:
     made = report_of_suite(
-        Case(
-            (
-                sample_result(),
-                sample_result(passed=False, repetition=2),
-                sample_result(repetition=3),
-            )
-        ),
+        Case((sample_result(), sample_result(passed=False, repetition=2), sample_result(repetition=3))),
         repeat=3,
     )
     facts = dict(made.facts)

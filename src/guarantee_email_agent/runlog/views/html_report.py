@@ -93,7 +93,7 @@ def template_environment(*packages: str) -> Environment:
         undefined=StrictUndefined,
     )
     environment.filters |= {"printable": _one_line, "visible": _lines, "fold": _fold, "asset": Markup}
-    environment.filters |= {"relative": relative_to, "duration": time_taken}
+    environment.filters |= {"relative": relative_to, "duration": time_taken, "moment": _moment}
     environment.tests |= {"language_tag": lambda text: _LANGUAGE_TAG.fullmatch(text) is not None}
     environment.globals |= {"words": WORDS, "signs": SIGNS, "sections": _sections_of}
     return environment
@@ -149,6 +149,11 @@ def _size(markup: str) -> int:
 def _sections_of(case: Case) -> Iterator[Section]:
     # What a mock took means nothing, and an agent that is not ours is worth timing.
     return sections(case.shown if case.shown.reading is None else case.shown._replace(step_ms=()))
+
+
+def _moment(iso: str) -> str:
+    """2026-01-18T10:00:00Z → 2026-01-18 10:00:00 UTC."""
+    return iso.replace("T", " ").replace("Z", " UTC")
 
 
 def _one_line(text: str) -> str:

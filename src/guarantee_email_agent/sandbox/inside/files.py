@@ -227,11 +227,7 @@ def search(files: Files, arguments: Arguments) -> Result:
     return result, f"{len(matches)} matches"
 
 
-OPERATIONS: Final[dict[str, Operation]] = {
-    "/v1/file/list": list_path,
-    "/v1/file/find": find,
-    "/v1/file/search": search,
-}
+OPERATIONS: Final[dict[str, Operation]] = {"/v1/file/list": list_path, "/v1/file/find": find, "/v1/file/search": search}
 
 
 def _all(path: str, found: Iterator[Any]) -> list[Any]:
