@@ -184,7 +184,7 @@ class DockerSandbox(Sandbox):
     @property
     def limitations(self) -> tuple[str, ...]:
         found = [
-            "what a container may write to its disk is limited by Docker's own settings alone",
+            "what a container may write, and how long it and its commands may take, is limited by Docker alone",
             "a container outlives solve where that is killed",
         ]
         if not self._settings.network:
