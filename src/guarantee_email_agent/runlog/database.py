@@ -300,7 +300,7 @@ _PROBLEMS: Final = {
     "disk_full": ("disk_full", "the disk is full. Make room"),
     "read_only": ("read_only", "it is read-only. {remedy}"),
     "denied": ("read_only", "permission denied. {remedy}"),
-    "cannot_open": ("cannot_open", "it cannot be opened. {remedy}"),
+    "cannot_open": ("cannot_open", "it cannot be opened, as where its folder cannot be written to. {remedy}"),
     "not_a_database": ("corrupt", "it is no database, or damaged. {remedy}"),
     "corrupt": ("corrupt", "it is damaged. Restore it from a backup, or move it away: a new one is then begun"),
     "io_error": ("disk_error", "the disk reports an error. Check the disk and its space"),
