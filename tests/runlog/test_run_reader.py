@@ -169,6 +169,17 @@ def test_a_damaged_transcript_is_one_line(runs: StoredRuns, part: str, damaged: 
     assert caught.value.code == "store_corrupt"
 
 
+@pytest.mark.parametrize(
+    "change", ["results SET duration_ms = 'x'", "results SET input_tokens = 'x'", "runs SET duration_s = x'ff'"]
+)
+def test_a_column_of_another_type_is_one_line(runs: StoredRuns, change: str) -> None:
+    runs.write(1, [WHOLE])
+    with closing(sqlite3.connect(runs.file)) as connection, connection:
+        connection.execute(f"UPDATE {change}")
+    with RunStore(runs.file) as store, pytest.raises(StoreError, match="it is damaged"):
+        list(store.cases(store.find_run("last")))
+
+
 def test_the_history_of_a_case_survives_a_new_description(runs: StoredRuns) -> None:
     for number, verdict in enumerate(("passed", "failed", "passed"), 1):
         runs.write(number, [result(1, verdict, description=f"Version {number}"), result(2)])

@@ -422,12 +422,13 @@ class Run(NamedTuple):
     def of_row(cls, row: Sequence[Any]) -> Self:
         """row: the columns of that name."""
         made = cls._make(row)
+        told: Any = {each: dict(json.loads(getattr(made, each) or "{}")) for each in ("parameters", "options", "facts")}
         return made._replace(
             selection=tuple(json.loads(str(made.selection))),
-            **{name: json.loads(getattr(made, name) or "{}") for name in ("parameters", "options", "facts")},
+            **told,
             require_proof=bool(made.require_proof),
             git_dirty=None if made.git_dirty is None else bool(made.git_dirty),
-            duration_s=None if made.ended is None else made.duration_s,  # nobody wrote how long it took
+            duration_s=None if made.ended is None else float(made.duration_s or 0),  # nobody wrote how long it took
         )
 
     @property

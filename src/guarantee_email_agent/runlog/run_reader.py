@@ -327,9 +327,9 @@ class RunStore:
         harm = () if verdict == "passed" else judged.pop("harmful", None)
         return CaseResult(
             **dict(zip(CaseResult._fields, row[:7], strict=False)),
-            file=judged.pop("file", ""),
-            duration_ms=row[7],
-            usage=Usage(*row[11:18]),
+            file=str(judged.pop("file", "")),
+            duration_ms=float(row[7]),
+            usage=Usage(*(each and each + 0 for each in row[11:18])),  # text is no number
             checks=tuple(map(Check.of_dict, listed or ())),
             harm=None if harm is None else tuple(harm),
             nearest=tuple(Nearest(**each) for each in judged.pop("nearest", ())),
@@ -387,7 +387,7 @@ class RunStore:
         """What is made of each row; whoever wrote the file may have put anything there."""
         try:
             return [make(row) for row in rows]
-        except (ValueError, TypeError, AttributeError, RecursionError):
+        except (ValueError, TypeError, AttributeError, LookupError, OverflowError, RecursionError):
             raise self._database.error("corrupt", "it is damaged. Restore it from a backup") from None
 
     def _decompress(self, data: bytes) -> bytes:

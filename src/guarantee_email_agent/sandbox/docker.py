@@ -129,7 +129,7 @@ def failure_reason(output: str) -> str:
     """The line of docker's output that has the error."""
     lines = [line.strip() for line in output.splitlines() if line.strip() and not line.strip().startswith(_REMEDIES)]
     errors = [line for line in lines if "error" in line.lower()]
-    return printable((errors or lines or ["it said nothing"])[-1][:_REASON_CHARACTERS])
+    return printable((errors or lines or ["it said nothing"])[-1][:_REASON_CHARACTERS]).rstrip(".")
 
 
 IMAGE: Final = "ghcr.io/agent-infra/sandbox:latest"
