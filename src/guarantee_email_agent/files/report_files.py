@@ -22,8 +22,8 @@ Content = bytes | Iterable[bytes]
 """Of a report: as a whole, or piece by piece, as it is made."""
 _NEVER_REPORTS: Final = frozenset({".db", ".eml", ".key", ".py", ".sqlite", ".sqlite3", ".toml", ".yaml", ".yml"})
 """What files of ours end in that hold work: run stores and ledgers, mails, judges, scenarios and settings."""
-_CSV_REPORT: Final = b"run_id,"
-"""What one of ours begins with."""
+_OF_ROWS: Final = {".csv": b"run_id,", ".jsonl": b'{"run_id"'}
+"""What a report of this ending begins with."""
 _STDOUT: Final = frozenset({"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
 
 
@@ -108,13 +108,14 @@ def check_writable(path: Path, code: str) -> None:
 
 
 def _holds_work(path: Path) -> bool:
-    """Whether a file is there that is no report, by its name, or by its beginning: of an instruction file, a table."""
+    """Whether a file is there that is no report, by its name or by its beginning: instructions, a table, records."""
     suffix, exists = path.suffix.lower(), path.exists()
-    if suffix not in (".md", ".csv") or not exists:
+    if suffix not in (".md", *_OF_ROWS) or not exists:
         return exists and suffix in _NEVER_REPORTS
     with suppress(OSError), path.open("rb") as file:
-        start = file.read(len(_CSV_REPORT))
-        return start.startswith(b"---\n") if suffix == ".md" else start not in (b"", _CSV_REPORT)
+        wanted = _OF_ROWS.get(suffix, b"---\n")
+        start = file.read(len(wanted))
+        return start == wanted if suffix == ".md" else start not in (b"", wanted)
     return True  # what cannot be read may be one
 
 
