@@ -14,6 +14,7 @@ from guarantee_email_agent.files.report_files import (
     as_json_with_rows,
     check_report_paths,
     check_writable,
+    write_json_report,
     write_report,
     write_reports,
 )
@@ -116,6 +117,8 @@ class TestPaths:
         (tmp_path / name).write_text("---\nname: main\n")
         with pytest.raises(ConfigurationError, match="it would take the place of what is no report"):
             check_writable(tmp_path / name, CODE)
+        with pytest.raises(ConfigurationError, match="it would take the place of what is no report"):
+            write_json_report(tmp_path / name, dict, CODE)
 
     def refused(self, *paths: Path) -> None:
         with pytest.raises(ConfigurationError, match="--json and --html name the same file") as caught:

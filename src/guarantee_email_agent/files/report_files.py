@@ -50,6 +50,8 @@ def write_reports(error_code: str, *reports: tuple[Path | None, Callable[[], Con
 
 def write_json_report(path: Path | None, content: Callable[[], Any], error_code: str) -> None:
     """Write a report as JSON unless path is None. Raises ConfigurationError with `error_code` where it cannot be."""
+    if path is not None:
+        check_writable(path, error_code)
     write_reports(error_code, (path, lambda: as_json(content())))
 
 
