@@ -118,10 +118,7 @@ class ArgumentTarget:
     values: Mapping[str, object] = setting({}, "Our values, each with what the server calls it.")
     form: Form | None = field(
         default=None,
-        metadata={
-            "key": "as",
-            "doc": "`number` for digits, `text` for a number.",
-        },
+        metadata={"key": "as", "doc": "`number` for digits, `text` for a number."},
     )
 
     @property

@@ -500,10 +500,7 @@ _OF_DEVICES: Final = _STATUSES | {"missing-info", "graceful-degradation", "unver
 _NOTHING_TO_LOOK_UP: Final = frozenset(
     {"missing-info", "graceful-degradation", "out-of-scope", "hand-over", "no-reply"}
 )
-_TO_STAY_UNANSWERED: Final = {
-    "hand-over": "a mail for a person was answered",
-    "no-reply": "a machine was answered",
-}
+_TO_STAY_UNANSWERED: Final = {"hand-over": "a mail for a person was answered", "no-reply": "a machine was answered"}
 _KNOWN_STATUSES: Final = frozenset({"valid", "expired", "notfound"})
 _WARRANTY: Final = "warranty"
 

@@ -147,11 +147,7 @@ def choice_request(
     ]
     sentences = [_sentence_data(each, facts) for each in offered]
     content = "\n".join(
-        (
-            element("facts", {"scenario": scenario.name, **facts}),
-            element("sentences", sentences),
-            element("mail", mail),
-        )
+        (element("facts", {"scenario": scenario.name, **facts}), element("sentences", sentences), element("mail", mail))
     )
     ids = {"type": "array", "items": {"type": "string", "enum": [each["id"] for each in sentences]}}
     tool = {
