@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import junitparser
 import pytest
@@ -16,7 +17,14 @@ from kept_suite import KeptSuite, executed
 from scenario_folder import failing
 from stored_runs import results_of
 
+from guarantee_email_agent.config.look_up_settings import (
+    LookUpSettings,
+    NumberFormatSettings,
+    SerialNumberSettings,
+    WarrantySettings,
+)
 from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.email.agent_inputs import agent_settings
 from guarantee_email_agent.eval import verdict_inputs
 from guarantee_email_agent.eval.reuse import find_stale, print_stale
 from guarantee_email_agent.runlog.records import Input
@@ -104,9 +112,21 @@ def test_any_input_that_changed_runs_all_again(suite: KeptSuite, monkeypatch: py
     monkeypatch.setattr(verdict_inputs, "program_inputs", lambda: others)
     suite.run(changed=True)
     assert origins(suite) == [None, None, None]
-    suite.config = replace(suite.config, agent=replace(suite.config.agent, caution=50))
-    suite.run(changed=True)
-    assert origins(suite) == [None, None, None]
+    formats = (NumberFormatSettings("SN[0-9]+", "SN12345"),)
+    changes: list[dict[str, Any]] = [
+        {"agent": replace(suite.config.agent, caution=50)},
+        {"warranty": WarrantySettings(SerialNumberSettings(formats))},
+    ]
+    for change in changes:
+        suite.config = replace(suite.config, **change)
+        suite.run(changed=True)
+        assert origins(suite) == [None, None, None]
+
+
+def test_where_a_table_lies_is_no_part_of_what_verdicts_depend_on() -> None:
+    tables = [LookUpSettings(("x",), "order", ("no",), "[0-9]{5}", table=Path(name)) for name in ("a", "b/a")]
+    here, there = (list(agent_settings(Config(look_ups={"shop": each}), "offline")) for each in tables)
+    assert here == there != list(agent_settings(Config(), "offline"))
 
 
 def test_what_a_judge_imports_counts(suite: KeptSuite, caplog: pytest.LogCaptureFixture) -> None:

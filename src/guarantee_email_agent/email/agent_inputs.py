@@ -52,9 +52,11 @@ def agent_settings(config: Config, llm: str) -> Iterator[Input]:
     """llm: as `--llm` has it."""
     # Scenarios have a mode and a sender check of their own, whatever the configuration says.
     yield setting("setting", "agent", asdict(replace(AnswerPolicy.of(config), mode="answer", sender_check="off")))
-    yield setting(
-        "setting", "look_ups", {name: asdict(each) | {"server": None} for name, each in config.look_ups.items()}
-    )
+    yield setting("setting", "warranty", asdict(config.warranty))
+    look_ups = {name: asdict(each) for name, each in config.look_ups.items()}
+    for each in look_ups.values():  # mocks answer in their place, and a table's path is another one on each machine
+        each |= {"server": each["server"]["tools"], "table": each["table"] is not None}
+    yield setting("setting", "look_ups", look_ups)
     model = {
         "llm": "live" if llm == "record" else llm,
         "model": model_name(config, llm),
