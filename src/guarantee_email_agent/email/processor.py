@@ -170,7 +170,8 @@ class EmailProcessor:
 
         situation = Situation(False, triage.topic, triage.count, answer.status if answer else None)
         scenario = instructions.route(situation)
-        progress.record(scenario_used=scenario.name)
+        tells = triage.look_up is not None and situation.status in triage.look_up.told_statuses
+        progress.record(scenario_used=scenario.name, asks_back=scenario.asks_for is not None and not tells)
 
         progress.step = "draft"
         language = instructions.reply_language(scenario, triage.language)

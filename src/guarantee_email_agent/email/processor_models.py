@@ -100,8 +100,9 @@ class ProcessingResult:
     """Everything that is known about one mail after the agent has dealt with it.
 
     triage: how the mail was read; None where it was not, as for one that is not answered. look_up: the name of the one
-    that was asked for `number`, or would have been; `status` is what it came to. reply_sentences: those with an id that
-    the reply is made of, with a placeholder for the ticket's number.
+    that was asked for `number`, or would have been; `status` is what it came to. asks_back: whether the reply asks for
+    a number and tells no status. reply_sentences: those with an id that the reply is made of, with a placeholder for
+    the ticket's number.
 
     `success` means that the mail is done: answered (`email_sent`), drafted, observed, handed over (for
     `hand_over_reasons`), or deliberately not answered (`skip_reason` says why). Otherwise
@@ -113,6 +114,7 @@ class ProcessingResult:
     success: bool
     message_id: str
     scenario_used: str | None = None
+    asks_back: bool = False
     look_up: str | None = None
     number: str | None = None
     status: str | None = None

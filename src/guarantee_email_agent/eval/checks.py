@@ -305,6 +305,7 @@ def unobservable_output(report: ProcessingResult | None, body: str | None) -> di
     """
     measured: dict[str, Any] = {} if report is None or report.doubt is None else {"doubt": report.doubt}
     if report is not None:
+        measured["asks_back"] = report.asks_back
         measured["reply_sentences"] = [
             sentence
             for sentence, words in report.reply_sentences.items()

@@ -27,6 +27,7 @@ from guarantee_email_agent.utils.text import and_more, printable
 Handling = Literal["answered", "to_a_person", "asked_back", "not_answered", "stopped"]
 
 _ASKING: Final = ("missing-info", "graceful-degradation")
+"""In runs that did not keep `asks_back`."""
 _LEFT: Final[Mapping[Handling, str]] = {
     "to_a_person": "to a person",
     "asked_back": "asked back",
@@ -120,7 +121,8 @@ def handling_of(actual: Mapping[str, Any]) -> Handling:
         known: Handling = handling
         return known
     if actual.get("email_sent"):
-        return "asked_back" if actual.get("scenario_used") in _ASKING else "answered"
+        asks = actual.get("asks_back", actual.get("scenario_used") in _ASKING)
+        return "asked_back" if asks else "answered"
     if actual.get("hand_over_reasons") or actual.get("draft_stored"):
         return "to_a_person"
     return "stopped" if actual.get("failed_step") else "not_answered"
