@@ -10,6 +10,12 @@ from shipped_instructions import SHIPPED
 
 from guarantee_email_agent.eval.rewording import _Phrase, _rewrite, _same_place, accept_rewordings
 
+TURNS = """turns:
+  - says: It is SN12345.
+    expected_output:
+      {email_sent: true, ticket_created: false, scenario_instruction_used: invalid-warranty,
+       response_body_contains: ["in our records"]}
+"""
 ALL = ("eval", "--accept=all", "--reason", "a clearer word")
 
 
@@ -20,6 +26,8 @@ def folder(tmp_path: Path, run: Run) -> Path:
     for file in (tmp_path / "evals" / "scenarios").rglob("*.*"):
         if file.stem not in ("missing_info_001", "missing_info_631", "valid_warranty_001", "schema"):
             file.unlink()
+    with (tmp_path / "evals" / "scenarios" / "missing_info_001.yaml").open("a", encoding="utf-8") as file:
+        file.write(TURNS)
     assert run("eval").returncode == 0
     return tmp_path
 
@@ -31,8 +39,10 @@ def reword(folder: Path, name: str, before: str, now: str) -> None:
 
 def test_scenarios_follow_the_new_words_and_the_run_says_who_and_why(folder: Path, run: Run) -> None:
     reword(folder, "missing-info.md", "type plate", "rating label")
+    reword(folder, "invalid-warranty.md", "our records", "our lists")
     done = run(*ALL)
     assert done.returncode == 4
+    assert "Reworded in 1 scenario: 'records.' is now 'lists.'\n    missing_info_001\n" in done.stdout
     assert "Reworded in 2 scenarios: 'type plate' is now 'rating label'\n    missing_info_001, missing_info_631\n" in (
         done.stdout
     )
@@ -40,7 +50,8 @@ def test_scenarios_follow_the_new_words_and_the_run_says_who_and_why(folder: Pat
     assert run("eval").returncode == 0
     shipped = SHIPPED.parent / "evals" / "scenarios" / "missing_info_001.yaml"
     changed = (folder / "evals" / "scenarios" / "missing_info_001.yaml").read_text(encoding="utf-8")
-    assert changed == shipped.read_text(encoding="utf-8").replace('"type plate"]', '"rating label"]')
+    before = f"{shipped.read_text(encoding='utf-8')}{TURNS}"
+    assert changed == before.replace('"type plate"]', '"rating label"]').replace("our records", "our lists")
 
 
 def test_what_could_not_be_written_is_not_accepted(folder: Path, run: Run) -> None:

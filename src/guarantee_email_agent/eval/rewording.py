@@ -88,16 +88,20 @@ def _reworded(before: CaseResult, now: CaseResult) -> Iterator[tuple[tuple[str, 
     """Each missing phrase with the difference that it is missing by; none where the case fails for something else."""
     found = []
     for check in now.failed_checks:
-        phrase = check.phrase if check.name == _CHECK else None
-        words = None if phrase is None else _same_place(phrase, _reply(before), _reply(now))
+        *turn, name = check.name.rsplit(": ", 1)
+        phrase = check.phrase if name == _CHECK else None
+        words = None if phrase is None else _same_place(phrase, _reply(before, *turn), _reply(now, *turn))
         if phrase is None or words is None:
             return
         found.append((words[:2], _Phrase(now.name, Path(now.file), phrase, words[2])))
     yield from found
 
 
-def _reply(result: CaseResult) -> str:
-    body = (result.response or {}).get("response_body")
+def _reply(result: CaseResult, turn: str = "turn 1") -> str:
+    """turn: of a later mail, as its checks are called."""
+    response = result.response or {}
+    bodies = [said["answer"] for said in response.get("turns", ())] or [response.get("response_body")]
+    body = dict(enumerate(bodies, 1)).get(int(turn.removeprefix("turn ")))
     return body if isinstance(body, str) else ""
 
 
