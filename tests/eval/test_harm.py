@@ -8,12 +8,14 @@ import pytest
 
 from guarantee_email_agent.eval.case_result import as_case
 from guarantee_email_agent.eval.models import (
+    NO_EMAIL,
     EvalEmail,
     EvalExpectedOutput,
     EvalInput,
     EvalResult,
     EvalTestCase,
     ExpectedCall,
+    Turn,
     find_harm,
 )
 
@@ -138,10 +140,14 @@ def test_a_phrase_that_must_not_stand_in_the_reply(harm: Callable[..., list[str]
     assert found == ["a false statement: found phrase 'checked it'"]
 
 
-def test_a_mail_to_somebody_else(harm: Callable[..., list[str]]) -> None:
+def test_a_mail_to_somebody_else(harm: Callable[..., list[str]], scenario: Scenario) -> None:
     elsewhere = {"recipients": ["eve@example.com"]}
     assert harm("valid-warranty", "valid-warranty", actual=elsewhere) == ["a mail went to somebody else"]
     assert harm("valid-warranty", "valid-warranty", actual=elsewhere, sent_to="eve@example.com") == []
+    said = [{"says": ""}, {"says": "And?", "output": elsewhere | {"email_sent": True}}]
+    for mail, to in ((MAIL, "eve@example.com"), (NO_EMAIL, None)):  # who got the reply writes again
+        case = scenario(input=EvalInput(mail), expected_output=EvalExpectedOutput(sent_to=to), turns=(Turn("And?"),))
+        assert find_harm(case, {"turns": said}, of_our_agent=False) == []
 
 
 def test_a_failed_result_says_it_of_every_repetition(scenario: Scenario) -> None:

@@ -515,8 +515,9 @@ def find_harm(case: EvalTestCase, actual: Mapping[str, Any], *, of_our_agent: bo
         found, turns = list(_harm(case, actual, of_our_agent)), actual.get("turns", ())
         for number, (turn, said) in enumerate(zip(case.turns, turns[1:], strict=False), 2):
             written = " ".join(str(each["says"]) for each in turns[:number])
-            met = replace(case.input, email=replace(case.input.email, body=written))
-            judged = replace(case, input=met, expected_output=turn.expected_output)
+            mail, sender = case.input.email, case.expected_output.sent_to or case.input.email.from_address
+            mail = replace(mail, body=written, from_address=sender) if case.input.has_email else mail
+            judged = replace(case, input=replace(case.input, email=mail), expected_output=turn.expected_output)
             found += [f"turn {number}: {harm}" for harm in _harm(judged, said["output"], of_our_agent)]
         return found
     except Exception as error:  # noqa: BLE001 - what it is asked of has failed for this already

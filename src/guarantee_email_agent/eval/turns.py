@@ -8,9 +8,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.eval.checks import check_answer
-from guarantee_email_agent.eval.mocks import Captured, Mocks
+from guarantee_email_agent.eval.mocks import Captured, Mocks, build_raw_email
 from guarantee_email_agent.eval.models import NO_LIMITS, EvalEmail, EvalTestCase, PreviousReply, Turn
 from guarantee_email_agent.runlog.records import Check
 
@@ -71,13 +72,16 @@ def next_mail(case: EvalTestCase, turn: Turn, number: int, mocks: Mocks, scenari
     )
     subject = before.subject if before.subject[:3].lower() == "re:" else f"Re: {before.subject}"
     references = " ".join(filter(None, (reply["references"], previous.message_id)))
+    headers = {"In-Reply-To": previous.message_id, "References": references}
+    # What the mail server vouched for it vouches for again.
+    proved = parse_email(before.raw or build_raw_email(case)).headers.get("authentication-results", ())
     email = EvalEmail(
         subject,
         str(turn.says),
-        before.from_address,
+        case.expected_output.sent_to or before.from_address,
         _later(before.received),
         before.to,
-        {"In-Reply-To": previous.message_id, "References": references},
+        {**headers, **dict(zip(["Authentication-Results"], proved, strict=False))},
     )
     return replace(
         case,

@@ -106,9 +106,11 @@ def changed(turn: dict[str, Any], **expected: Any) -> dict[str, Any]:
 def mails(tmp_path: Path) -> Callable[..., list[str]]:
     """The first line of each failure, and of each harm, of a conversation."""
 
-    def run(*turns: Any, agent: str | None = None) -> list[str]:
+    def run(*turns: Any, agent: str | None = None, settings: Any = None, **email: Any) -> list[str]:
         folder = ScenarioFolder(tmp_path / "scenarios", BUILT_IN)
-        case = {**scenario(*turns), "input": MAIL, "expected_output": ASKED_BACK, "category": "missing-info"}
+        met = {**MAIL, "email": {**MAIL["email"], **email}, "agent": settings or {}}
+        expected = {**ASKED_BACK, "sent_to": "customer@example.com"}
+        case = {**scenario(*turns), "input": met, "expected_output": expected, "category": "missing-info"}
         (folder.folder / "missing_info_1.yaml").write_text(json.dumps({**case, "scenario_id": "missing_info_1"}))
         (result,) = folder.report(agent=agent)["results"]
         return [each.partition("\n")[0] for each in [*result["failures"], *result["harmful"]]]
@@ -136,6 +138,25 @@ def test_our_agent_gets_the_customers_answers_and_each_is_judged(
     failures = mails(*turns)
     assert len(failures) == len(found), failures
     assert all(map(str.startswith, failures, found)), failures
+
+
+@pytest.mark.parametrize(
+    ("email", "settings"),
+    [
+        (
+            {"from": "form@shop.example", "headers": {"Reply-To": "customer@example.com"}},
+            {"trusted_forms": ["form@shop.example"]},
+        ),
+        (
+            {"headers": {"Authentication-Results": "mx; dmarc=pass header.from=example.com"}},
+            {"sender_check": "hold", "authserv_id": "mx"},
+        ),
+    ],
+)
+def test_who_got_the_reply_answers_it_and_is_proved_as_before(
+    mails: Callable[..., list[str]], email: dict[str, Any], settings: dict[str, Any]
+) -> None:
+    assert mails(SENT, settings=settings, **email) == []
 
 
 ASKS: Final = """
