@@ -137,7 +137,7 @@ version: "1.0.0"
 
 
 def sentences(folder: InstructionFolder) -> list[str]:
-    found = instruction_warnings(folder.load(), folder.scenarios)
+    found = instruction_warnings(folder.load(), folder.scenarios, folder.path / "lexicon")
     return [f"{part}: {sentence}".replace(f"{folder.path}/", "") for part, sentence in found]
 
 
@@ -154,12 +154,10 @@ def test_a_topic_that_no_phrase_speaks_for(folder: InstructionFolder) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["spare-parts.txt", "spare-parts.md.txt", "spare-parts.MD", "spare-parts"])
+@pytest.mark.parametrize("name", [*(f"scenarios/spare-parts{end}" for end in (".txt", ".MD", "")), "lexicon/fr.md.txt"])
 def test_a_file_that_is_not_read(name: str, folder: InstructionFolder) -> None:
-    (folder.scenarios / name).touch()
-    assert sentences(folder) == [
-        f"Files: scenarios/{name} is not read: its name does not end in .md. Rename it, or move it away"
-    ]
+    (folder.path / name).touch()
+    assert sentences(folder) == [f"Files: {name} is not read: its name does not end in .md. Rename it, or move it away"]
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from guarantee_email_agent.config.loader import built_in_files, load_config
 from guarantee_email_agent.config.mcp_server import McpServer
 from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.instructions.file_checks import instruction_warnings
+from guarantee_email_agent.instructions.lexicon import lexicon_folder
 from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.instructions.translations import incomplete_languages
 from guarantee_email_agent.ledger.ledger import Ledger
@@ -99,7 +100,8 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         report.passed("Instructions", f"main and {len(instructions.scenarios)} scenarios{built_in}")
         for sentence in incomplete_languages(instructions.scenarios, instructions.default_language):
             report.weak("Languages", sentence)
-        for part, sentence in instruction_warnings(instructions, config.instructions.scenarios_dir):
+        folders = config.instructions.scenarios_dir, lexicon_folder(config.instructions.main)
+        for part, sentence in instruction_warnings(instructions, *folders):
             report.weak(part, sentence)
         _report_evaluation(config, report)
     with report.checking("Language model"):

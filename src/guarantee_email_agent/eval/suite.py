@@ -25,6 +25,7 @@ from guarantee_email_agent.eval.loader import select_scenarios
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.reporter import SMALL_SUITE, EvalReporter
 from guarantee_email_agent.instructions.file_checks import instruction_warnings
+from guarantee_email_agent.instructions.lexicon import lexicon_folder
 from guarantee_email_agent.runlog.records import Case, CaseResult, Usage
 from guarantee_email_agent.runlog.suite_manifest import MANIFEST, SuiteManifest, keep_opening, read_manifest
 from guarantee_email_agent.runlog.suite_statistics import SuiteStatistics, handling_of
@@ -190,7 +191,8 @@ def _prepare(options: EvalOptions, config: Config, resources: ExitStack) -> _Sui
         raise ConfigurationError("--resume needs the run store. Remove --no-store", "cli_bad_usage")
     execution = Execution.of(config, options, resources)
     if execution.instructions is not None:
-        for part, sentence in instruction_warnings(execution.instructions, config.instructions.scenarios_dir):
+        folders = config.instructions.scenarios_dir, lexicon_folder(config.instructions.main)
+        for part, sentence in instruction_warnings(execution.instructions, *folders):
             logger.warning("%s: %s", part, sentence)
     _check_report_places(options)
     folder, baseline = options.directory, None

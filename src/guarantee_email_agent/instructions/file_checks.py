@@ -181,17 +181,20 @@ class InstructionWarning(NamedTuple):
     sentence: str
 
 
-def instruction_warnings(instructions: Instructions, scenarios_dir: Path) -> Iterator[InstructionWarning]:
-    """Topics that no phrase speaks for, languages that are still to be translated, and files that nobody reads."""
+def instruction_warnings(instructions: Instructions, *folders: Path) -> Iterator[InstructionWarning]:
+    """Topics that no phrase speaks for, languages that are still to be translated, and files that nobody reads.
+
+    folders: of the scenarios and of the lexicon.
+    """
     for language, files in instructions.untranslated.items():
         counts = ", ".join(f"{'/'.join(path.split('/')[-2:])} ({count})" for path, count in files.items())
         yield InstructionWarning("Languages", f"nobody is answered in '{language}': to be translated are {counts}")
     for topic in instructions.unphrased:
         sentence = f"no phrase of the lexicon speaks for '{topic}', so without a language model no mail is about it"
         yield InstructionWarning("Topics", f'{sentence}. Add <about topic="{topic}"> to a file of the lexicon')
-    for name in sorted(os.listdir(scenarios_dir)):
+    for path in (folder / name for folder in folders for name in sorted(os.listdir(folder))):
+        name = path.name
         if not name.endswith(".md") and name[0] not in _SKIPPED and not name.lower().endswith(_BACKUPS):
-            path = scenarios_dir / name
             why = "no folder is. Move its files up" if path.is_dir() else "its name does not end in .md. Rename it"
             yield InstructionWarning("Files", f"{printable(str(path))} is not read: {why}, or move it away")
 
