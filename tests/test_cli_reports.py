@@ -42,12 +42,13 @@ def test_eval_writes_every_form_at_once(run: Run, suite: WriteSuite, tmp_path: P
     assert "### Not passed (1)" in content(tmp_path, "markdown")
 
 
-@pytest.mark.parametrize("more", ["", "unknown: 1\n"])  # nobody knows what a broken file would have come to
+# Nobody knows what a broken file would have come to.
+@pytest.mark.parametrize("lines", ["must: true\n", '"must" : True\nunknown: 1\n'])
 def test_a_scenario_that_must_pass_closes_the_gate_alone(
-    more: str, run: Run, suite: WriteSuite, tmp_path: Path
+    lines: str, run: Run, suite: WriteSuite, tmp_path: Path
 ) -> None:
     *_, last = sorted((folder := suite(199, failed=1)).iterdir())
-    last.write_text(f"must: true\n{more}{last.read_text(encoding='utf-8')}", encoding="utf-8")
+    last.write_text(f"{lines}{last.read_text(encoding='utf-8')}", encoding="utf-8")
     done = run("eval", "--eval-dir", folder, *every_report(tmp_path))
     assert done.returncode == 4
     assert f"Must failed: {last.stem}\n" in run("show").stdout

@@ -50,7 +50,7 @@ __all__ = ["MAX_SCENARIO_BYTES", "EvalLoader", "EvalSuite", "InvalidScenario"]
 
 logger = logging.getLogger(__name__)
 
-_SAYS_MUST: Final = re.compile(rb"(?m)^must:\s*[\"']?true")
+_SAYS_MUST: Final = re.compile(rb"(?im)(?:^|[{,])\s*[\"']?must[\"']?\s*:\s*[\"']?true")
 _MAX_PROBLEMS: Final = 10
 _MAX_PATH: Final = 120
 _WARRANTY_KEYS: Final = frozenset(MockWarrantyAnswer.__dataclass_fields__)
