@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from scenario_folder import ROOT, TEMPLATE
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.scenario_validation import KnownNames
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
+from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.utils.errors import EvalError
 
 INSTRUCTIONS = InstructionFiles(ROOT / "instructions" / "main.md", ROOT / "instructions" / "scenarios")
@@ -87,7 +89,7 @@ def test_names_that_nothing_bears(loader: EvalLoader, data: dict[str, Any], says
 
 
 def test_a_new_instruction_file_brings_its_name() -> None:
-    known = KnownNames(("spare-parts",), (), "graceful-degradation")
+    known = KnownNames(("spare-parts",), (), {})
     data = scenario(scenario_instruction_used="spare-parts") | {"category": "spare-parts"}
     data["scenario_id"] = "spare_parts_001"
     assert EvalLoader(known=known).validate_test_case(data, "spare_parts_001.yaml")
@@ -111,6 +113,16 @@ def test_a_status_that_it_does_not_know(loader: EvalLoader) -> None:
     )
     data["expected_output"]["scenario_instruction_used"] = "graceful-degradation"
     assert loader.validate_test_case(data, "valid_warranty_001.yaml")
+    assert loader.known is not None
+    orders = replace(WARRANTY, name="orders", topics=("orders",), statuses=("In transit",))
+    loader.known = replace(loader.known, undecided={orders: ["missing-info"]})
+    data["input"]["mock_responses"] = {"orders": {"find_row": {"status": "in_transit"}}}
+    assert loader.validate_test_case(data, "valid_warranty_001.yaml")
+    data["input"]["mock_responses"]["orders"]["find_row"]["status"] = "shipped"
+    says = (
+        "mock_responses.orders.find_row.status must be In transit or not_found, not 'shipped'; any other word ends in"
+    )
+    assert f"{says} 'missing-info', not in 'graceful-degradation'" in problem(loader, data)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from guarantee_email_agent.eval.tool_mocks import OWN_SERVICES, OWN_TOOLS
 from guarantee_email_agent.files.problems import KeyPath, Problem, suggestion
 from guarantee_email_agent.instructions.hand_over_lexicon import REASONS_OF_CODE
 from guarantee_email_agent.instructions.instruction import Instructions
-from guarantee_email_agent.instructions.look_up import OTHER_STATUS, WARRANTY
+from guarantee_email_agent.instructions.look_up import OTHER_STATUS, LookUp
 from guarantee_email_agent.instructions.router import Situation
 from guarantee_email_agent.services.look_up_answer import is_date
 from guarantee_email_agent.utils.addresses import parse_address
@@ -26,8 +26,7 @@ from guarantee_email_agent.utils.text import truncate, word_key
 
 _NO_INSTRUCTION: Final = "none"
 _PROVED: Final = "proved"  # what the ledger has where an agent was stopped while it sent
-_STATUSES: Final = WARRANTY.told_statuses
-_STATUS: Final = ("input", "mock_responses", "warranty_api", "status")
+_MOCKS: Final = ("input", "mock_responses")
 _EXPECTED: Final = ("expected_output",)
 _USED: Final = "scenario_instruction_used"
 
@@ -36,22 +35,25 @@ _USED: Final = "scenario_instruction_used"
 class KnownNames:
     """The names that scenario files may use, as the instruction set in use has them.
 
-    sentences: the ids of those in the replies of each instruction. undecided: the instruction for a warranty status
-    that the agent does not know, where it looks warranties up.
+    sentences: the ids of those in the replies of each instruction. undecided: of each look-up the instructions for a
+    status that the agent does not know.
     """
 
     instructions: tuple[str, ...]
     hand_over_reasons: tuple[str, ...]
-    undecided: str | None
+    undecided: Mapping[LookUp, Sequence[str]]
     sentences: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, instructions: Instructions) -> KnownNames:
-        other = Situation(topic=WARRANTY.topics[0], numbers="one", status=OTHER_STATUS)
+        undecided = {
+            each: [instructions.route(Situation(False, topic, "one", OTHER_STATUS)).name for topic in each.topics]
+            for each in instructions.look_ups
+        }
         return cls(
             tuple(scenario.name for scenario in instructions.scenarios),
             (*(reason.name for reason in instructions.hand_over.reasons), *REASONS_OF_CODE),
-            instructions.route(other).name if WARRANTY in instructions.look_ups else None,
+            undecided,
             {scenario.name: scenario.sentence_ids for scenario in instructions.scenarios},
         )
 
@@ -72,11 +74,16 @@ def find_name_problems(data: object, known: KnownNames) -> Iterator[Problem]:
         yield from _unknown_name(expected, reason, "no instruction file has this reason", known.hand_over_reasons)
     previous = ("input", "previous_reply", "scenario")
     yield from _unknown_name(_section(met, "previous_reply"), previous, no_such_file, (*known.instructions, _PROVED))
-    status = _text(_section(met, "mock_responses", "warranty_api"), _STATUS[-1])
-    if status and known.undecided and used not in (None, known.undecided) and word_key(status) not in _STATUSES:
-        meant = suggestion(status, _STATUSES)
-        wrong = f"must be valid, expired or not_found, not {_shown(status)}"
-        yield Problem(_STATUS, "value", f"{wrong}; any other word ends in {known.undecided!r}, not in {used!r}{meant}")
+    for look_up, others in known.undecided.items():
+        mocked, told = _section(met, *_MOCKS[1:], look_up.name), look_up.told_statuses
+        tools = {"": mocked} if look_up.is_of_warranties else mocked if isinstance(mocked, dict) else {}
+        for tool, answer in tools.items():
+            status = _text(answer, look_up.status_key)
+            if status and used not in (None, *others) and word_key(status) not in map(word_key, told):
+                path = (*_MOCKS, look_up.name, *filter(None, [tool]), look_up.status_key)
+                wrong = f"must be {', '.join(told[:-1])} or {told[-1]}, not {_shown(status)}; any other word ends in"
+                ends = f"{' or '.join(map(repr, others))}, not in {used!r}{suggestion(status, told)}"
+                yield Problem(path, "value", f"{wrong} {ends}")
 
 
 def _unknown_sentences(expected: object, place: KeyPath, known: KnownNames) -> Iterator[Problem]:
@@ -112,7 +119,7 @@ def find_contradictions(case: EvalTestCase) -> Iterator[Problem]:
     date = answer.get("expiration_date") if isinstance(answer, Mapping) else None
     if isinstance(date, str) and date and not is_date(date) and expected.scenario_instruction_used != _NO_INSTRUCTION:
         wrong = f"must be a date such as 2025-12-31, not {_shown(date)}; the agent stops at any other answer"
-        yield Problem((*_STATUS[:-1], "expiration_date"), "value", wrong)
+        yield Problem((*_MOCKS, "warranty_api", "expiration_date"), "value", wrong)
     for index, turn in enumerate(case.turns):
         yield from _find_answer_problems(turn.condition, ("turns", index, "if"))
         if case.input.task is None and not isinstance(turn.says, str):
