@@ -23,10 +23,11 @@ _MAX_SHOWN: Final = 5
 
 @dataclass(slots=True)
 class _Row:
-    """before: None for one that the agent added. now: None for one that it deleted."""
+    """before: None for one that the agent added. now: None for one that it deleted. began: as a turn met it."""
 
     before: dict[str, object] | None
     now: dict[str, object] | None
+    began: dict[str, object] | None = None
 
 
 class World:
@@ -75,18 +76,27 @@ class World:
                 raise EffectError(f"the argument {str(value)[1:]} is missing")
         return [row for row in self._tables[effect.table] if row.now is not None and has_arguments(row.now, wanted)]
 
-    def as_dict(self) -> dict[str, Any]:
-        """tables: as they are now. changes: each row that is not as it was, `before` or `after` None for none."""
-        rows = [(name, row) for name, rows in self._tables.items() for row in rows]
+    def begin_turn(self) -> None:
+        for row in (row for rows in self._tables.values() for row in rows):
+            row.began = copy.deepcopy(row.now)
+
+    def as_dict(self, *, of_turn: bool = False) -> dict[str, Any]:
+        """tables: as they are now. changes: each row that is not as it was, `before` or `after` None for none.
+
+        of_turn: as it was when the turn began.
+        """
+        rows = [
+            (name, row.began if of_turn else row.before, row.now) for name in self._tables for row in self._tables[name]
+        ]
         return {
             "tables": {
                 name: [copy.deepcopy(row.now) for row in rows if row.now is not None]
                 for name, rows in self._tables.items()
             },
             "changes": [
-                {"table": name, "before": row.before, "after": copy.deepcopy(row.now)}
-                for name, row in rows
-                if _is_changed(row)
+                {"table": name, "before": before, "after": copy.deepcopy(now)}
+                for name, before, now in rows
+                if _is_changed(before, now)
             ],
         }
 
@@ -111,11 +121,11 @@ def _fill(value: object, arguments: Mapping[str, Any], *, as_matcher: bool = Fal
     return {"equals": given}
 
 
-def _is_changed(row: _Row) -> bool:
+def _is_changed(before: Row | None, now: Row | None) -> bool:
     """One that was added and deleted is not."""
-    if row.before is None or row.now is None:
-        return row.before is not row.now
-    return bool(_changed_columns(row.before, row.now))
+    if before is None or now is None:
+        return before is not now
+    return bool(_changed_columns(before, now))
 
 
 def _changed_columns(before: Row, after: Row) -> set[str]:

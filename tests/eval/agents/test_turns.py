@@ -18,6 +18,8 @@ BOOKS = """
 if task["task"] == "Strange":
     call("desk", "burn")
     sys.exit(1)
+if task["task"] == "T-1":
+    call("desk", "take", id="T-1")
 earlier = [turn["content"] for turn in task.get("conversation", [])]
 said = {"Book a table": "For how many?", "Four": "Booked for 4."}.get(str(task["task"]), "Sorry?")
 print(json.dumps({"task_result": f"{said} ({len(earlier)} before)"}) if task["task"] != "Nobody" else "")
@@ -30,7 +32,16 @@ def scenario(*turns: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
         "description": "A table is booked",
         "category": "tables",
         "created": "2026-11-27",
-        "input": {"task": "Book a table", "mock_responses": {"desk": {"book": "done"}}},
+        "input": {
+            "task": "Book a table",
+            "world": {"tables": [{"id": "T-1", "free": True}]},
+            "mock_responses": {
+                "desk": {
+                    "book": "done",
+                    "take": {"updates": "tables", "where": {"id": "$id"}, "values": {"free": False}},
+                }
+            },
+        },
         "expected_output": {"answer": {"contains": ["how many"]}},
         "turns": list(turns),
         **changes,
@@ -48,6 +59,7 @@ FOUR = {
     ("turns", "failures"),
     [
         ([FOUR], []),
+        ([{"says": "T-1"}, {"says": "Four", "expected_output": {"nothing_else_changed": True}}], []),
         ([{"says": {"people": 4}}, FOUR], ["turns: turn 3 was never reached: the answer before it: missing phrase"]),
         ([{**FOUR, "if": {"contains": ["when"]}}, FOUR], ["turns: turn 2 was never reached: the answer before it"]),
         (

@@ -205,19 +205,23 @@ class AgentEvaluation:
                 turn_case = replace(case, expected_output=turn.expected_output)
                 task = replace(task, email=None, task=turn.says)
             mocks, began = mocks.next_turn(), time.monotonic()
+            served.world.begin_turn()
             run = self._agent.run(replace(task, said=tuple(said)))
-            actual = _output(turn_case, captured := mocks.captured, served, answer := _answer_of(run))
+            captured, answer = mocks.captured, _answer_of(run)
+            actual = _output(turn_case, captured, served, answer, of_turn=True)
             took = {"processing_time_ms": round((time.monotonic() - began) * 1000)}
             checks += checks_of_turn(number, _checks(turn_case, captured, actual | took))
             said.append({"says": turn.says, "answer": reply_text(captured) if is_mail else answer, "output": actual})
         return run, first if is_mail else first._replace(calls=served.mocks.captured.calls), said, checks
 
 
-def _output(case: EvalTestCase, captured: Captured, served: ServedMocks, answer: object) -> dict[str, Any]:
+def _output(
+    case: EvalTestCase, captured: Captured, served: ServedMocks, answer: object, *, of_turn: bool = False
+) -> dict[str, Any]:
     """What came of a turn."""
     actual = observed_output(captured, None) | {"answer": answer}
     if case.input.world:
-        actual["world"] = served.world.as_dict()
+        actual["world"] = served.world.as_dict(of_turn=of_turn)
     return actual | language_of_reply(case.expected_output, actual)
 
 
