@@ -183,11 +183,13 @@ def test_a_suite_that_was_opened_proves_nothing(suite: ScenarioFolder) -> None:
         (f"{SEALED}sha256: 00\n", "the seal is broken: the files of this folder have the digest "),
         ("kind: secret\n", "kind"),
         ("kind: [\n", "_manifest.yml: "),
+        ("kind: held_out\nfirst_passed: 5\nfirst_total: 3\n", "_manifest.yml: first_passed is 5 of first_total 3"),
+        ("", "_manifest.yaml: nobody reads a manifest of this name. Call it _manifest.yml"),
     ],
 )
 def test_a_manifest_that_cannot_be_used(suite: ScenarioFolder, manifest: str, said: str) -> None:
     suite.write(1)
-    (suite.folder / "_manifest.yml").write_text(manifest, encoding="utf-8")
+    (suite.folder / f"_manifest.{'yml' if manifest else 'yaml'}").write_text(manifest, encoding="utf-8")
     with pytest.raises(ConfigurationError, match="_manifest") as caught:
         suite.evaluate()
     assert said in caught.value.message

@@ -129,12 +129,16 @@ def read_manifest(folder: Path) -> SuiteManifest:
     """Of the suite in a folder. Raises ConfigurationError for one that cannot be used, or whose seal is broken."""
     path = folder / MANIFEST
     if not os.path.lexists(path):
+        if os.path.lexists(other := path.with_suffix(".yaml")):
+            raise _error(other, f"nobody reads a manifest of this name. Call it {MANIFEST}")
         return DEVELOPMENT
     try:
         documents = load_documents(read_text(path, _MAX_BYTES))
         made = build(SuiteManifest, documents[0] if len(documents) == 1 else documents or {})
         if isinstance(made, list):
             raise _error(path, str(ProblemsError(made)))
+        if made.first_total is not None and (made.first_passed or 0) > made.first_total:
+            raise _error(path, f"first_passed is {made.first_passed} of first_total {made.first_total}. Correct one")
         if made.kind != "sealed":
             return made
         if missing := [name for name in _OF_SEAL if not getattr(made, name)]:
