@@ -71,18 +71,21 @@ def test_other_replies_are_told_and_equal_ones_are_not(runs: StoredRuns) -> None
     before = [
         result(1),
         result(2, response={"response_body": "Hello"}),
-        result(3, response={"response_body": "Bye"}),
+        result(3, response={"response_body": "Bye", "turns": [{"answer": "Bye"}, {"answer": None}]}),
         result(4, response={"response_body": None, "answer": "10:00"}),
+        result(5, response={"response_body": "Hi", "turns": [{"answer": "Hi"}, {"answer": "Four?"}]}),
     ]
     after = [
         result(1),
         result(2, response={"response_body": None}),
         result(3, response={"response_body": "Bye", "n": 1}),
         result(4, response={"response_body": None, "answer": "14:00"}),
+        result(5, response={"response_body": "Hi", "turns": [{"answer": "Hi"}, {"answer": "Five?"}]}),
     ]
     assert compare(runs, before, after).replies.shown == (
         ("valid_warranty_002", "Hello", None),
         ("valid_warranty_004", "10:00", "14:00"),
+        ("valid_warranty_005", "Hi\n\nFour?", "Hi\n\nFive?"),
     )
 
 

@@ -27,7 +27,7 @@ from guarantee_email_agent.eval.scenario_model import recordings_folder
 from guarantee_email_agent.eval.suite import evaluate, run_again
 from guarantee_email_agent.eval.verdict_inputs import input_files
 from guarantee_email_agent.files.text_file import FileSignature, file_signature
-from guarantee_email_agent.runlog.comparison import Changes, ReplyChange
+from guarantee_email_agent.runlog.comparison import Changes, ReplyChange, text_of
 from guarantee_email_agent.runlog.statistics import format_percentage, meets_threshold, threshold_text
 from guarantee_email_agent.runlog.suite_manifest import suite_folders
 from guarantee_email_agent.runlog.suite_statistics import SharedCauses, Totals
@@ -291,9 +291,10 @@ def print_difference(before: Results, after: Results, threshold: float, duration
         if (kind := _kind_of_change(old, new)) is not None:
             counts[kind[0]] += 1
             (passing if new.passed else failing).setdefault(kind[1], []).append(new)
-        if old is not None and _reply(old) != _reply(new) and "invalid" not in (old.outcome, new.outcome):
-            counts["changed reply"] += 1
-            replies.append(ReplyChange(new.name, _reply(old), _reply(new)))
+        if old is not None and "invalid" not in (old.outcome, new.outcome):
+            said, says = (text_of(each.actual_output) for each in (old, new))
+            counts["changed reply"] += said != says
+            replies += [ReplyChange(new.name, said, says)] if said != says else []
     causes = _print_failing(failing, terminal)
     for title, results in passing.items():
         terminal.line((str if title == "Removed" else terminal.green)(f"{title}: {len(results)}"))
@@ -344,8 +345,3 @@ def _print_failing(failing: Mapping[str, list[EvalResult]], terminal: Terminal) 
     if shown > _MAX_DETAILS:
         terminal.line(f"… and {shown - _MAX_DETAILS} more that fail")
     return causes
-
-
-def _reply(result: EvalResult) -> str | None:
-    body = result.actual_output.get("response_body")
-    return body if isinstance(body, str) else None

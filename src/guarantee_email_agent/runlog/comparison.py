@@ -192,7 +192,7 @@ def compare_runs(
     missing = max(0, run.planned - _count(run, cases))
     was_stopped = _count(baseline, cases_before) < baseline.planned
     inputs = list(_changed_inputs(store, pairs, run))
-    replies = _changed_texts(store, pairs, "response", "response_body", "answer")
+    replies = _changed_texts(store, pairs, "response", *REPLY)
     feedback = _changed_texts(store, () if run.command == "eval" else pairs, "judgement", "error", "feedback")
     sources = Changes.first(_changed_sources(store, pairs, run), max_details, counts=counts_all)
     return Comparison(
@@ -235,16 +235,23 @@ def _with_other(part: str, pairs: Iterable[CaseChange]) -> Iterator[CaseChange]:
 
 
 def _changed_texts(store: RunStore, pairs: Iterable[CaseChange], part: str, *keys: str) -> Iterator[ReplyChange]:
-    """What cases were answered, or judges said of them, as the first of `keys` has it that there is in a part."""
+    """What cases were answered, or judges said of them under one of `keys`."""
     for each in _with_other(part, pairs):
-        before, after = (_text(getattr(store.result(place.id), part), keys) for place in each.places)
+        before, after = (text_of(getattr(store.result(place.id), part), keys) for place in each.places)
         if before != after:
             yield ReplyChange(each.name, before, after)
 
 
-def _text(said: Any, keys: Sequence[str]) -> str | None:
-    found = next((said[key] for key in keys if said.get(key)), None) if isinstance(said, Mapping) else None
-    return found if isinstance(found, str) else None
+REPLY: Final = ("response_body", "answer")
+
+
+def text_of(said: Any, keys: Sequence[str] = REPLY) -> str | None:
+    """The first of `keys` that there is, with what was answered in later turns."""
+    if not isinstance(said, Mapping):
+        return None
+    found = [next((said[key] for key in keys if said.get(key)), None)]
+    found += [turn.get("answer") for turn in said.get("turns", ())[1:]]
+    return "\n\n".join(text for text in found if isinstance(text, str)) or None
 
 
 def _changed_inputs(store: RunStore, pairs: Sequence[CaseChange], run: Run) -> Iterator[ContentChange]:
