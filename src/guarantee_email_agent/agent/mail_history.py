@@ -52,7 +52,8 @@ def print_log(
     """now: seconds since 1970, to name the zone by."""
     terminal.line(f"Times are {clock.zone_at(now)}")
     for row in rows:
-        worked = "" if row.worked_s is None else f"  {_took(row.worked_s)}"
+        took = row.worked_s
+        worked = "" if took is None else f"  {took * 1000:.0f} ms" if took < 1 else f"  {duration(took)}"
         cost = f"  {amount(row.cost_usd)} USD" if row.cost_usd else ""
         if row.worked_s is not None and row.cost_usd is None:
             cost = "  cost not known"
@@ -166,7 +167,3 @@ def _shown(heading: Heading) -> str:
         return f"({printable(heading.problem)})"
     sender, subject = (printable(truncate(text, _MAX_SHOWN_CHARS)) for text in (heading.sender, heading.subject))
     return f"{sender or '(no sender)'}: {subject or '(no subject)'}"
-
-
-def _took(seconds: float) -> str:
-    return f"{seconds * 1000:.0f} ms" if seconds < 1 else duration(seconds)

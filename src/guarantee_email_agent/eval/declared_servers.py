@@ -18,8 +18,8 @@ from guarantee_email_agent.files.problems import (
     Problem,
     dotted_path,
     join_problems,
+    listed,
     locate_problems,
-    suggestion,
 )
 from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.files.validation import build
@@ -221,5 +221,4 @@ def find_unknown_arguments(
     """known: None where the tool may take others."""
     for name in arguments:
         if known is not None and name not in known:
-            hint = suggestion(name, known) or f"; there are {', '.join(known) or 'none'}"
-            yield Problem((*path, name), "value", f"is no argument of {tool}{hint}")
+            yield Problem((*path, name), "value", f"is no argument of {tool}{listed(name, known)}")

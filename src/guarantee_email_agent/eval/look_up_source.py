@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.files.problems import suggestion
+from guarantee_email_agent.files.problems import listed
 from guarantee_email_agent.instructions.look_up import FOUND, NOT_FOUND, OTHER_STATUS, WARRANTY, Fact, LookUp
 from guarantee_email_agent.services.look_up_answer import parse_look_up_answer
 from guarantee_email_agent.services.look_ups import tool_of
@@ -98,9 +98,9 @@ def parse_given_facts(texts: Iterable[str], look_ups: Sequence[LookUp]) -> list[
         if not (equals and dot and value.strip()):
             raise _bad_usage(f"{option} gives no answer. Write it as --answer {_example(look_ups)}")
         if name not in by_name:
-            raise _bad_usage(f"{option}: there is no look-up {name!r}{_listed(name, tuple(by_name))}")
+            raise _bad_usage(f"{option}: there is no look-up {name!r}{listed(name, tuple(by_name))}")
         if key not in (keys := answer_keys(by_name[name])):
-            raise _bad_usage(f"{option}: {name} answers no {key!r}{_listed(key, keys)}")
+            raise _bad_usage(f"{option}: {name} answers no {key!r}{listed(key, keys)}")
         found.append(GivenFact(option, name, key, value.strip()))
     return found
 
@@ -117,7 +117,7 @@ def _check_status(given: Sequence[GivenFact], look_up: LookUp) -> None:
         raise _bad_usage(f"{given[0].option} needs {wanted} beside it")
     known = (*look_up.told_statuses, OTHER_STATUS)
     if status is not None and word_key(status.value) not in map(word_key, known):
-        raise _bad_usage(f"{status.option}={_shown(status.value)} is no status of it{_listed(status.value, known)}")
+        raise _bad_usage(f"{status.option}={_shown(status.value)} is no status of it{listed(status.value, known)}")
 
 
 def _check_facts(given: Sequence[GivenFact], look_up: LookUp) -> None:
@@ -148,10 +148,6 @@ def _not_of_form(fact: Fact) -> str:
 def _example(look_ups: Sequence[LookUp]) -> str:
     look_up = look_ups[-1]
     return f"{look_up.name}.{look_up.status_key}={look_up.statuses[0]}"
-
-
-def _listed(word: str, known: Sequence[str]) -> str:
-    return suggestion(word, known) or f"; there are {', '.join(known)}"
 
 
 def _shown(value: str) -> str:

@@ -6,7 +6,7 @@ A scenario that says such a thing would guard less than its author thinks, or no
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -15,7 +15,7 @@ from guarantee_email_agent.eval.checks import ExpectedAnswer
 from guarantee_email_agent.eval.declared_servers import find_unknown_arguments
 from guarantee_email_agent.eval.models import NO_LIMITS, EvalExpectedOutput, EvalTestCase
 from guarantee_email_agent.eval.tool_mocks import OWN_SERVICES, OWN_TOOLS
-from guarantee_email_agent.files.problems import KeyPath, Problem, suggestion
+from guarantee_email_agent.files.problems import KeyPath, Problem, listed, suggestion
 from guarantee_email_agent.instructions.hand_over_lexicon import REASONS_OF_CODE
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.look_up import OTHER_STATUS, LookUp
@@ -100,7 +100,9 @@ def find_contradictions(case: EvalTestCase) -> Iterator[Problem]:
     """Keys that say nothing beside the others."""
     expected, previous, agent = case.expected_output, case.input.previous_reply, case.input.agent
     is_raw = case.input.email.raw_file is not None  # which is read when the scenario runs
-    if previous is not None and not is_raw and previous.message_id not in _answered_ids(case.input.email.headers):
+    headers = case.input.email.headers.items()
+    answered = " ".join(value for name, value in headers if name.lower() in ("in-reply-to", "references")).split()
+    if previous is not None and not is_raw and previous.message_id not in answered:
         wrong = "must stand in the mail's In-Reply-To or References header, or the mail does not answer that reply"
         yield Problem(("input", "previous_reply", "message_id"), "value", wrong)
     if agent is not None and agent.sender_check in ("neutral", "hold") and agent.authserv_id is None:
@@ -210,21 +212,17 @@ def _find_unknown_call(
 ) -> Iterator[Problem]:
     yield from find_argument_problems(call.arguments, (*path, "arguments"))
     if call.server not in known:
-        wrong = f"{call.server!r} is no server of this scenario{_listed(call.server, known)}"
+        wrong = f"{call.server!r} is no server of this scenario{listed(call.server, known)}"
         yield Problem((*path, "server"), "value", wrong)
         return
     tools = known[call.server]
     if call.tool is not None and call.tool not in tools:
-        wrong = f"{call.tool!r} is no tool of {call.server}{_listed(call.tool, tools)}"
+        wrong = f"{call.tool!r} is no tool of {call.server}{listed(call.tool, tools)}"
         yield Problem((*path, "tool"), "value", wrong)
         return
     taken = [names for tool, names in tools.items() if call.tool in (None, tool)]
     names = None if None in taken else tuple({name: None for each in taken for name in each or ()})
     yield from find_unknown_arguments(call.arguments, names, f"{call.server}.{call.tool or '*'}", (*path, "arguments"))
-
-
-def _listed(word: str, known: Iterable[str]) -> str:
-    return suggestion(word, known) or f"; there are {', '.join(known)}"
 
 
 def find_file_problems(data: object, path: str) -> Iterator[tuple[str, str]]:
@@ -270,11 +268,6 @@ def _section(data: object, *keys: str) -> object:
 def _text(section: object, key: str) -> str | None:
     value = section.get(key) if isinstance(section, dict) else None
     return value if isinstance(value, str) and value.strip() else None
-
-
-def _answered_ids(headers: Mapping[str, str]) -> list[str]:
-    values = [value for name, value in headers.items() if name.lower() in ("in-reply-to", "references")]
-    return " ".join(values).split()
 
 
 def _shown(text: str) -> str:

@@ -9,7 +9,7 @@ from guarantee_email_agent.eval.checks import ExpectedTable
 from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalTestCase
 from guarantee_email_agent.eval.tool_mocks import Effect, read_tool_mocks
 from guarantee_email_agent.eval.world import Row, Tables
-from guarantee_email_agent.files.problems import KeyPath, Problem, suggestion
+from guarantee_email_agent.files.problems import KeyPath, Problem, listed, suggestion
 
 
 def find_world_problems(case: EvalTestCase) -> Iterator[Problem]:
@@ -93,5 +93,4 @@ def _columns(case: EvalTestCase, table: str) -> dict[str, None] | None:
 
 
 def _no_table(name: str, tables: Tables) -> str:
-    hint = suggestion(name, tables) or f"; there are {', '.join(tables) or 'none'}"
-    return f"{name!r} is no table of input.world{hint}"
+    return f"{name!r} is no table of input.world{listed(name, tables)}"

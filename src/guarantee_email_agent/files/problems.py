@@ -108,6 +108,11 @@ def suggestion(word: object, choices: Iterable[object], listing: bool = False) -
     return f"; known keys: {', '.join(names)}" if listing and names else ""
 
 
+def listed(word: object, choices: Iterable[str]) -> str:
+    """The same, or all that there are."""
+    return suggestion(word, choices) or f"; there are {', '.join(choices) or 'none'}"
+
+
 def _close_match(word: object, choices: Iterable[object]) -> str | None:
     from difflib import get_close_matches  # 2 ms, only when something is wrong
 

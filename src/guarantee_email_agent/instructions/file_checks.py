@@ -182,10 +182,7 @@ class InstructionWarning(NamedTuple):
 
 
 def instruction_warnings(instructions: Instructions, *folders: Path) -> Iterator[InstructionWarning]:
-    """Topics that no phrase speaks for, languages that are still to be translated, and files that nobody reads.
-
-    folders: of the scenarios and of the lexicon.
-    """
+    """Topics that no phrase speaks for, languages still to be translated, and files in `folders` that nobody reads."""
     for language, files in instructions.untranslated.items():
         counts = ", ".join(f"{'/'.join(path.split('/')[-2:])} ({count})" for path, count in files.items())
         yield InstructionWarning("Languages", f"nobody is answered in '{language}': to be translated are {counts}")

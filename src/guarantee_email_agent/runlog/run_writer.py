@@ -145,7 +145,10 @@ class RunWriter:
                 count = len(self._waiting) + self._lost
                 self._warn(f"{self._database.file}: {count} results of this run are not in the run store")
             elif self._keep_runs is not None:
-                self._delete_old_runs(self._keep_runs)
+                try:
+                    delete_old_runs(self._database, self._keep_runs, self._owners)
+                except StoreError as error:
+                    self._warn(f"Old runs cannot be deleted: {error.message}")
             self._owners.release(self.number)
             self._database.close()
 
@@ -168,12 +171,6 @@ class RunWriter:
         if self._end is not None:
             writer.finish(self._end)
         return kept.file, writer.number
-
-    def _delete_old_runs(self, keep: int) -> None:
-        try:
-            delete_old_runs(self._database, keep, self._owners)
-        except StoreError as error:
-            self._warn(f"Old runs cannot be deleted: {error.message}")
 
     def _flush(self, end: Run | None = None) -> None:
         try:

@@ -129,13 +129,10 @@ def without_arguments(text: str, arguments: Mapping[str, Any]) -> str:
     "Device SN-429-77 not found" is not about a rate limit. Punctuation and spaces may have changed on the way. Words
     that describe no failure by themselves stay, such as a warranty's `expired`: a service says them of its own, too.
     """
-    quoted = {_quoted_form(value) for value in _texts(arguments) if _resembles_failure(value)}
+    texts = (each for each in _texts(arguments) if re.search(r"\d", each) or classify_message(each) is not FAILED)
+    quoted = set(map(_quoted_form, texts))
     pattern = "|".join(sorted(filter(None, quoted), key=len, reverse=True))
     return re.sub(rf"(?<![^\W_])(?:{pattern})(?![^\W_])", "…", text, flags=re.IGNORECASE) if pattern else text
-
-
-def _resembles_failure(value: str) -> bool:
-    return re.search(r"\d", value) is not None or classify_message(value) is not FAILED
 
 
 def _quoted_form(value: str) -> str:

@@ -31,7 +31,7 @@ from guarantee_email_agent.eval.mocks import build_raw_email
 from guarantee_email_agent.eval.models import PreviousReply
 from guarantee_email_agent.eval.past_mails import opened_inbox, read_mail
 from guarantee_email_agent.eval.runner import run_without_event_loop
-from guarantee_email_agent.files.problems import suggestion
+from guarantee_email_agent.files.problems import listed
 from guarantee_email_agent.files.text_file import write_new_file
 from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.services.look_ups import instruction_files
@@ -171,10 +171,8 @@ def _category(scenario_id: str) -> str:
 def _check_category(scenario_id: str, known: Sequence[str]) -> None:
     """Raises ConfigurationError for an id under which `eval` would refuse the file."""
     if (category := _category(scenario_id)) not in known:
-        meant = suggestion(category, known) or f"; there are {', '.join(known)}"
-        raise ConfigurationError(
-            f"--id {scenario_id}: no instruction file is called {category!r}{meant}", "cli_bad_usage"
-        )
+        problem = f"--id {scenario_id}: no instruction file is called {category!r}{listed(category, known)}"
+        raise ConfigurationError(problem, "cli_bad_usage")
 
 
 def _answer_of(run: DryRun) -> dict[str, Any]:

@@ -84,7 +84,8 @@ def expected_output(run: DryRun, facts: Iterable[str]) -> dict[str, Any]:
         said = [fact for fact in facts if has_phrase(fact, body)]
         sentences = list(run.report.reply_sentences)
         if said or not sentences:
-            expected["response_body_contains"] = said or [_longest_sentence(body)]
+            lines = (" ".join(line.split()) for part in body.split("\n\n") for line in part.split(". "))
+            expected["response_body_contains"] = said or [max(lines, key=len)]
         if sentences:
             expected["reply_sentences"] = sentences
     expected["ticket_created"] = run.ticket is not None
@@ -127,8 +128,3 @@ def _header(name: str, value: str, anonymizer: Anonymizer) -> str:
     if name.startswith("list-"):
         return "<https://www.example.com/list>"  # that there is one decides, and it names the list
     return anonymizer.replace(decode_encoded_words(value))
-
-
-def _longest_sentence(reply: str) -> str:
-    sentences = [" ".join(sentence.split()) for line in reply.split("\n\n") for sentence in line.split(". ")]
-    return max(sentences, key=len)

@@ -239,9 +239,7 @@ class Trial:
 
 
 def _told(result: EvalResult) -> Mapping[str, Any]:
-    return {
-        name: value for name, value in result.actual_output.items() if name not in ("processing_time_ms", "asks_back")
-    }
+    return {key: each for key, each in result.actual_output.items() if key not in ("processing_time_ms", "asks_back")}
 
 
 def _expected(good: Mapping[str, Any], bad: Mapping[str, Any]) -> dict[str, Any]:

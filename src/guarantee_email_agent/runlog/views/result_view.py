@@ -102,7 +102,8 @@ def print_result(run: Run, results: Sequence[CaseResult], terminal: Terminal) ->
         before = same
         for section in sections(result):
             print_section(section, terminal)
-        print_section(Section("took", "Took", text=_cost_line(result)), terminal)
+        asked = "" if result.usage == NO_USAGE else f"; {result.usage.describe(waited=True)}"
+        print_section(Section("took", "Took", text=f"{time_taken(result.duration_ms)}{asked}"), terminal)
     if len(results) > 1:
         passed = sum(each.verdict == "passed" for each in results)
         terminal.line(f"{passed} of {pluralize(len(results), 'run')} passed")
@@ -191,8 +192,3 @@ def _check_lines(section: Section, terminal: Terminal) -> Iterator[str]:
             yield f"    expected: {expected}"
         if actual not in (None, expected):
             yield f"    actual:   {actual}"
-
-
-def _cost_line(result: CaseResult) -> str:
-    asked = "" if result.usage == NO_USAGE else f"; {result.usage.describe(waited=True)}"
-    return f"{time_taken(result.duration_ms)}{asked}"
