@@ -27,14 +27,6 @@ def project(pytester: pytest.Pytester) -> Path:
     return pytester.path
 
 
-def test_without_a_folder_no_scenario_is_collected(project: Path, pytester: pytest.Pytester) -> None:
-    pytester.runpytest().assert_outcomes(passed=1)
-
-
-def test_each_file_is_an_item_and_an_unusable_one_fails(project: Path, pytester: pytest.Pytester) -> None:
-    pytester.runpytest("--eval-scenarios", "cases").assert_outcomes(passed=2, failed=2)
-
-
 def test_a_failure_has_its_place_and_what_eval_prints(project: Path, pytester: pytest.Pytester) -> None:
     result = pytester.runpytest("--eval-scenarios", "cases", "-k", "valid_warranty_002")
     result.stdout.fnmatch_lines(
@@ -77,7 +69,7 @@ def test_the_setting_adds_nothing_to_what_somebody_names(project: Path, pytester
     pytester.runpytest("test_own.py").assert_outcomes(passed=1)
 
 
-def test_other_files_beside_the_scenarios_are_left_alone(project: Path, pytester: pytest.Pytester) -> None:
+def test_each_scenario_is_an_item_and_an_unusable_one_fails(project: Path, pytester: pytest.Pytester) -> None:
     (project / "cases" / "_template.yaml").write_text("scenario_id: x\n", encoding="utf-8")
     (project / "other.yaml").write_text("a: b\n", encoding="utf-8")
     pytester.runpytest("--eval-scenarios", "cases").assert_outcomes(passed=2, failed=2)

@@ -55,14 +55,6 @@ def test_a_changed_scenario_runs_again(
     assert [each.verdict for each in suite.results()] == ["passed", "passed", "passed"]
 
 
-def test_a_changed_judge_or_instruction_runs_all_again(suite: KeptSuite, caplog: pytest.LogCaptureFixture) -> None:
-    suite.run_until(2)
-    (suite.folder / "judge.py").write_text("")
-    caplog.set_level("INFO")
-    suite.run(resume="")
-    assert len(executed(caplog)) == 3
-
-
 def test_a_file_that_came_before_the_others_moves_them_also_where_the_run_crashed(suite: KeptSuite) -> None:
     with pytest.raises(OSError):
         suite.run_until(2, error=OSError)

@@ -119,7 +119,7 @@ def mails(tmp_path: Path) -> Callable[..., list[str]]:
     """The first line of each failure, and of each harm, of a conversation."""
 
     def run(*turns: Any, agent: str | None = None, settings: Any = None, **email: Any) -> list[str]:
-        folder = ScenarioFolder(tmp_path / "scenarios", BUILT_IN)
+        folder = ScenarioFolder(tmp_path / f"scenarios {sorted(email)}", BUILT_IN)
         met = {**MAIL, "email": {**MAIL["email"], **email}, "agent": settings or {}}
         expected = {**ASKED_BACK, "sent_to": "customer@example.com"}
         case = {**scenario(*turns), "input": met, "expected_output": expected, "category": "missing-info"}
@@ -152,23 +152,11 @@ def test_our_agent_gets_the_customers_answers_and_each_is_judged(
     assert all(map(str.startswith, failures, found)), failures
 
 
-@pytest.mark.parametrize(
-    ("email", "settings"),
-    [
-        (
-            {"from": "form@shop.example", "headers": {"Reply-To": "customer@example.com"}},
-            {"trusted_forms": ["form@shop.example"]},
-        ),
-        (
-            {"headers": {"Authentication-Results": "mx; dmarc=pass header.from=example.com"}},
-            {"sender_check": "hold", "authserv_id": "mx"},
-        ),
-    ],
-)
-def test_who_got_the_reply_answers_it_and_is_proved_as_before(
-    mails: Callable[..., list[str]], email: dict[str, Any], settings: dict[str, Any]
-) -> None:
-    assert mails(SENT, settings=settings, **email) == []
+def test_who_got_the_reply_answers_it_and_is_proved_as_before(mails: Callable[..., list[str]]) -> None:
+    form = {"from": "form@shop.example", "headers": {"Reply-To": "customer@example.com"}}
+    assert mails(SENT, settings={"trusted_forms": ["form@shop.example"]}, **form) == []
+    proof = {"Authentication-Results": "mx; dmarc=pass header.from=example.com"}
+    assert mails(SENT, settings={"sender_check": "hold", "authserv_id": "mx"}, headers=proof) == []
 
 
 ASKS: Final = """
