@@ -84,6 +84,7 @@ def test_a_server_of_ones_own_gets_its_variables(tmp_path: Path) -> None:
         ("table: orders.csv", "tool: find_order", "has neither a table nor a server with a command or a url"),
         ("table: orders.csv", "server: {command: x}", "has a server but no tool"),
         ("table: orders.csv", "table: x.csv\n    tool: t", "has a table, whose tool is known"),
+        ("table: orders.csv", "table: x.csv\n    owner_key: Mail", "has a table, whose columns are read in lower case"),
         ("table: orders.csv", "table: x.csv\n    server: {url: 'http://x/'}", "has both table and server"),
         ("table: orders.csv", "server: {command: x}\n    tool: t\n    key: k", "has a key, which is a table's"),
     ],

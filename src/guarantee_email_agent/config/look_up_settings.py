@@ -182,6 +182,8 @@ class LookUpSettings:
                 raise ValueError("has both table and server; keep the one that you use")
             if self.tool is not None or self.argument is not None:
                 raise ValueError("has a table, whose tool is known; remove tool and argument")
+            if (keys := f"{self.status_key} {self.owner_key}") != keys.casefold():
+                raise ValueError("has a table, whose columns are read in lower case; write its keys so")
         elif self.server.built_in:
             raise ValueError("has neither a table nor a server with a command or a url; add one")
         elif self.server.tools:

@@ -8,7 +8,7 @@ import pytest
 from mcp_sessions import failure
 from waiting import PATIENCE_S
 
-from guarantee_email_agent.instructions.look_up import WARRANTY
+from guarantee_email_agent.instructions.look_up import WARRANTY, Fact, LookUp
 from guarantee_email_agent.services.table.local_look_ups import (
     WarrantyRecord,
     open_table,
@@ -22,7 +22,7 @@ from guarantee_email_agent.utils.errors import MCPConnectionError
 
 pytestmark = pytest.mark.anyio
 
-ORDERS = replace(WARRANTY, name="orders")
+ORDERS = replace(WARRANTY, name="orders", facts=(Fact("carrier", "name"),))
 LAST_DAY = date(2027, 3, 31)
 
 
@@ -59,10 +59,19 @@ def test_a_warranty_holds_on_its_last_day(today: date, status: str) -> None:
     assert warranty_answer("sn1", record, today)["status"] == status
 
 
-async def test_a_table_that_cannot_be_used_is_told_with_its_setting(orders: Path) -> None:
-    orders.write_text("number,status\n")
-    look_up = table_look_up(orders, "order_number", PATIENCE_S, SystemClock(), ORDERS)
-    told = f"look_ups.orders.table: {orders}:1: has no column order_number. Begin the file with a line such as"
+@pytest.mark.parametrize(
+    ("lacks", "kind"),
+    [
+        ("order_number", ORDERS),
+        ("status", ORDERS),
+        ("carrier", ORDERS),
+        ("owner", replace(ORDERS, owner_key="owner")),
+    ],
+)
+async def test_a_table_that_cannot_be_used_is_told_with_its_setting(orders: Path, lacks: str, kind: LookUp) -> None:
+    orders.write_text("order_number,status,carrier\n".replace(lacks, "another"))
+    look_up = table_look_up(orders, "order_number", PATIENCE_S, SystemClock(), kind)
+    told = f"look_ups.orders.table: {orders}:1: has no column {lacks}. Begin the file with a line such as"
     with pytest.raises(MCPConnectionError) as caught:
         await look_up.test_connection()
     assert caught.value.message.startswith(told)

@@ -11,7 +11,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Final, Generic, Literal, cast
 
-from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
+from guarantee_email_agent.instructions.look_up import FOUND, WARRANTY, LookUp
 from guarantee_email_agent.services.blocking import BlockingService
 from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.clients import LookUpClient
@@ -151,8 +151,11 @@ def table_look_up(
     file: Path, key: str, timeout_s: float, clock: Clock, look_up: LookUp
 ) -> LocalLookUp[Mapping[str, str]]:
     """In any table. key: the column with the number."""
-    name = look_up.name
-    layout = table_layout(name, file.stem, key)
+    name, read = look_up.name, [fact.name for fact in look_up.facts]
+    read += [look_up.status_key] if look_up.statuses != (FOUND,) else []
+    # Without the column of owners that somebody named, anybody would be told.
+    read += [look_up.owner_key] if look_up.owner_key != WARRANTY.owner_key else []
+    layout = table_layout(name, file.stem, key, *read)
     service = BlockingService(name, f"look_ups.{name}.table", lambda: open_table(file, layout), timeout_s)
     return LocalLookUp(service, "find_row", lambda _, row: row_answer(row), clock, look_up)
 
@@ -162,10 +165,10 @@ def row_answer(row: Mapping[str, str] | None) -> dict[str, Any]:
     return {"status": "not_found"} if row is None else {"status": "found", **row}
 
 
-def table_layout(server: str, name: str, key: str) -> TableLayout[Mapping[str, str]]:
-    """Of a table with any columns beside its key."""
+def table_layout(server: str, name: str, key: str, *read: str) -> TableLayout[Mapping[str, str]]:
+    """Of a table with any columns beside its key and those that are read."""
     folded = key.strip().casefold()
-    return TableLayout(server, name, folded, folded.replace("_", " "), (folded,), None, _filled)
+    return TableLayout(server, name, folded, folded.replace("_", " "), (folded, *read), None, _filled)
 
 
 def _filled(values: Mapping[str, str]) -> Mapping[str, str]:

@@ -189,7 +189,7 @@ def _columns(file: Path, layout: TableLayout[Row], rows: Iterator[list[str]]) ->
     columns = [name.strip().casefold() for name in head]
     for name in layout.required:
         if name not in columns:
-            example = ",".join((*layout.required, *(layout.optional or ("status",))[:1]))
+            example = ",".join(dict.fromkeys((*layout.required, *(layout.optional or ("status",))[:1])))
             raise TableError(f"{file}:1: has no column {name}. Begin the file with a line such as {example}")
     for name in layout.used(columns):
         if columns.count(name) > 1:
