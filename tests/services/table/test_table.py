@@ -23,9 +23,9 @@ def test_two_ways_to_write_a_number_have_one_key(other: str) -> None:
     assert number_key(other) == number_key("AB1") != number_key("ABl")  # a letter is no digit
 
 
-def test_columns_that_nobody_asked_for_are_not_used() -> None:
-    assert layout(("status",)).used(["note", "status", "id"]) == ["status", "id"]
-    assert layout(None).used(["note", "", "id"]) == ["note", "id"]
+def test_columns_that_nobody_asked_for_are_not_used(file: Path) -> None:
+    assert layout(("status",)).used(file, ["note", "status", "id"]) == ["status", "id"]
+    assert layout(None).used(file, ["note", "", "id"]) == ["note", "id"]
 
 
 @pytest.mark.parametrize("written", ["4,90123E+14", "1e+15", "490123.0", '="490123"', "'490123", "#REF!", "#1001"])
@@ -92,6 +92,10 @@ class TestProblems:
             ("serial,expiration_date\n", "warranties.csv:1: has no column serial_number. Begin"),
             ("serial_number\nSN-1\n", "warranties.csv:1: has no column expiration_date. Begin"),
             ("serial_number,expiration_date,Serial_Number\n", "warranties.csv:1: has the column serial_number twice."),
+            (
+                "serial_number,expiration_date,Owner E-Mail\n",
+                "warranties.csv: has a column 'owner e-mail'. Call it owner_email",
+            ),
             (HEAD, "warranties.csv has no rows"),
             (f"{HEAD}SN-1,2030-01-31\n", "warranties.csv:2: has 2 values for 4 columns"),
             (f"{HEAD}SN-1,2030-01-31,,,\n", "warranties.csv:2: has 5 values for 4 columns"),

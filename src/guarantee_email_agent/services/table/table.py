@@ -49,8 +49,15 @@ class TableLayout(Generic[Row]):
     optional: tuple[str, ...] | None
     parse: Callable[[Mapping[str, str]], Row]
 
-    def used(self, present: list[str]) -> list[str]:
-        """Those of the columns of a table that are used, in its order."""
+    def used(self, file: Path, present: list[str]) -> list[str]:
+        """Those of the columns of a table that are used, in its order.
+
+        Raises TableError for `owner e-mail`: unread, it would have anybody told.
+        """
+        names = {number_key(name): name for name in (*self.required, *(self.optional or ("status", "owner_email")))}
+        for name in present:
+            if (wanted := names.get(number_key(name), name)) not in present:
+                raise TableError(f"{file}: has a column {name!r}. Call it {wanted}")
         known = None if self.optional is None else {*self.required, *self.optional}
         return [column for column in present if column and (known is None or column in known)]
 
@@ -163,7 +170,7 @@ def _parse(file: Path, layout: TableLayout[Row], content: bytes) -> tuple[dict[s
     head = text.partition("\n")[0]
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=max(_DELIMITERS, key=head.count), strict=True)
     columns = _columns(file, layout, rows)
-    used = layout.used(columns)
+    used = layout.used(file, columns)
     found: dict[str, Row] = {}
     lines: dict[str, int] = {}
     for line, row in _rows(file, rows):
@@ -191,7 +198,7 @@ def _columns(file: Path, layout: TableLayout[Row], rows: Iterator[list[str]]) ->
         if name not in columns:
             example = ",".join(dict.fromkeys((*layout.required, *(layout.optional or ("status",))[:1])))
             raise TableError(f"{file}:1: has no column {name}. Begin the file with a line such as {example}")
-    for name in layout.used(columns):
+    for name in layout.used(file, columns):
         if columns.count(name) > 1:
             raise TableError(f"{file}:1: has the column {name} twice. Remove one of them")
     return columns
@@ -303,7 +310,7 @@ def _columns_of(file: Path, layout: TableLayout[Row], connection: sqlite3.Connec
     for name in layout.required:
         if name not in folded:
             raise TableError(f"{file}: the table {layout.name} has no column {name}. Add it")
-    used = layout.used(folded)
+    used = layout.used(file, folded)
     return [name for name in present if name.casefold() in used]
 
 
