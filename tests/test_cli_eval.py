@@ -56,10 +56,6 @@ def test_a_suite_below_the_threshold_ends_in_4(run: Run, suite: WriteSuite) -> N
     assert "⚠️  Eval failed (<99% threshold)" in done.stdout
 
 
-def test_a_lower_threshold_can_be_asked_for(run: Run, suite: WriteSuite) -> None:
-    assert run("eval", "--eval-dir", suite(1, failed=1), "--threshold", "50").returncode == 0
-
-
 def test_a_missing_suite_folder_is_one_line_and_ends_in_2(run: Run) -> None:
     done = run("eval", "--eval-dir", "nowhere")
     assert (done.returncode, done.stdout) == (2, "")

@@ -50,19 +50,6 @@ def test_several_processes_give_the_same_results_in_the_same_order(suite: Scenar
     assert suite.evaluate(jobs=3) == suite.evaluate(jobs=1)
 
 
-@pytest.mark.parametrize("jobs", [1, 50])
-def test_a_duplicate_id_is_found_across_all_files(
-    jobs: int, suite: ScenarioFolder, caplog: pytest.LogCaptureFixture
-) -> None:
-    for number in range(1, 31):
-        suite.write(number)
-    suite.write(99, lambda text: text.replace("valid_warranty_099", "valid_warranty_001"))
-    code, printed = suite.evaluate(jobs=jobs)
-    assert code == 4
-    assert "Pass rate: 30/31" in printed
-    assert any("Duplicate scenario_id: valid_warranty_001" in message for message in caplog.messages)
-
-
 def test_an_answer_to_a_machine_or_to_the_wrong_person_closes_the_gate_alone() -> None:
     cases = EvalLoader().discover_test_cases(SHIPPED)
     harming = [

@@ -185,10 +185,6 @@ class TestForms:
         data = yaml.safe_load("&all {input: *all}")
         assert problem_with(data).code == "eval_yaml_invalid"
 
-    def test_yes_and_no_are_words(self, write: Write) -> None:
-        text = TWO_DOCUMENTS.replace('"Warranty status inquiry"', "no")
-        assert EvalLoader().load_eval_test_case(write(text)).input.email.subject == "no"
-
     def test_a_key_in_both_documents(self, write: Write) -> None:
         error = refused(write(TWO_DOCUMENTS + "created: 2026-01-19\n"))
         assert error.code == "eval_duplicate_key"
@@ -399,11 +395,6 @@ class TestFileNames:
 
 
 class TestFiles:
-    def test_missing(self, tmp_path: Path) -> None:
-        error = refused(tmp_path / "valid_warranty_001.yaml")
-        assert error.code == "eval_file_not_found"
-        assert error.exit_code == 2
-
     @pytest.mark.parametrize(
         "make",
         [

@@ -121,16 +121,6 @@ def test_a_field_of_a_ticket_may_be_called_data() -> None:
         ticketing.created_tickets[0]["colour"]
 
 
-def test_a_scenario_gets_four_clients(scenario: Scenario) -> None:
-    clients = create_mock_clients(scenario())
-    assert {name: type(client) for name, client in clients.items()} == {
-        "gmail": MockGmailClient,
-        "warranty": MockWarrantyAPIClient,
-        "ticketing": MockTicketingClient,
-        "anthropic": MockAnthropicClient,
-    }
-
-
 @pytest.mark.parametrize(("client", "service"), [("warranty", "warranty_api"), ("ticketing", "ticketing")])
 def test_a_connection_that_fails_says_so(client: str, service: str, scenario: Scenario) -> None:
     clients = create_mock_clients(with_mocks(scenario, **{service: {"error": "unavailable"}}))

@@ -72,7 +72,6 @@ def next_mail(case: EvalTestCase, turn: Turn, number: int, mocks: Mocks, scenari
     )
     subject = before.subject if before.subject[:3].lower() == "re:" else f"Re: {before.subject}"
     references = " ".join(filter(None, (reply["references"], previous.message_id)))
-    headers = {"In-Reply-To": previous.message_id, "References": references}
     # What the mail server vouched for it vouches for again.
     proved = parse_email(before.raw or build_raw_email(case)).headers.get("authentication-results", ())
     email = EvalEmail(
@@ -81,7 +80,8 @@ def next_mail(case: EvalTestCase, turn: Turn, number: int, mocks: Mocks, scenari
         case.expected_output.sent_to or before.from_address,
         _later(before.received),
         before.to,
-        {**headers, **dict(zip(["Authentication-Results"], proved, strict=False))},
+        {"In-Reply-To": previous.message_id, "References": references}
+        | dict(zip(["Authentication-Results"], proved, strict=False)),
     )
     return replace(
         case,

@@ -58,7 +58,10 @@ def add_language(files: InstructionFiles, language: str) -> NewLanguage:
     texts = dict(read_lexicon(lexicon))
     original = texts.get(f"{lexicon}/{default}.md", "")
     own = texts.get(f"{lexicon}/{language}.md")
-    contents = {lexicon / f"{language}.md": _lexicon_skeleton(original, language)} if own is None else {}
+    # Every element with the first line of its entries as an example, and what explains it.
+    shortened = _LEXICON_ELEMENT.sub(rf"\1\n{UNTRANSLATED} \2\n\3", original)
+    skeleton = f"# {language}\n\n{shortened[max(0, shortened.find('## ')) :]}"
+    contents = {lexicon / f"{language}.md": skeleton} if own is None else {}
     for scenario in instructions.scenarios:
         path = files.scenarios_dir / f"{scenario.name}.{language}.md"
         if scenario.templates and language not in scenario.languages:
@@ -104,9 +107,3 @@ def _marked_text(text: str) -> str:
         else part
         for part in re.split(r"(\n[ \t]*\n)", text)
     )
-
-
-def _lexicon_skeleton(text: str, language: str) -> str:
-    """Every element with the first line of its entries as an example, and what explains it."""
-    shortened = _LEXICON_ELEMENT.sub(rf"\1\n{UNTRANSLATED} \2\n\3", text)
-    return f"# {language}\n\n{shortened[max(0, shortened.find('## ')) :]}"

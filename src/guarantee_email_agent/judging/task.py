@@ -114,7 +114,9 @@ def discover_tasks(directory: str | Path, records: Path | None = None) -> list[T
         remedy = "Name the folder that it stands in, or grade this task alone with --result FILE or --answer TEXT"
         raise _error(folder, f"is a task itself, not a folder of tasks. {remedy}", "task_is_single")
     names = sorted((name for name in found if name[0] not in "._"), key=os.fsencode)
-    folders = [path for name in names if os.path.isdir(path := folder / name) or _is_broken_link(path)]
+    # A task that was moved away under a link must not disappear from the total.
+    paths = (folder / name for name in names)
+    folders = [path for path in paths if os.path.isdir(path) or (os.path.islink(path) and not os.path.exists(path))]
     if records is not None:
         place = f"{os.path.realpath(records)}/"
         folders = [path for path in folders if is_task(path) or not place.startswith(f"{os.path.realpath(path)}/")]
@@ -212,11 +214,6 @@ def _list_directory(folder: Path, what: str) -> set[str]:
     except (OSError, ValueError) as error:  # a name that no folder can have
         reason = getattr(error, "strerror", None) or error
         raise _error(folder, f"cannot be read ({reason}). Correct the path", "task_not_found") from None
-
-
-def _is_broken_link(path: Path) -> bool:
-    """A task that was moved away under a link must not disappear from the total."""
-    return os.path.islink(path) and not os.path.exists(path)
 
 
 def _error(path: Path, problem: str, code: str, line: int | None = None) -> TaskError:

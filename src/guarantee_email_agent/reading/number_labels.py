@@ -234,11 +234,9 @@ class LabelReader:
         is_cut = len(letters) == len(before) == 1 and before.isupper()  # the T of "T S 9 0 1 K"
         is_cut = is_cut or following.text[0].isalpha()  # the B of "plan B KT-77120-9"
         begins = index == 0 or words.starts_sentence[index]
-        is_cut = is_cut or (begins and self._is_known(index))  # the OK of "OK 4471 0815 22"
+        # The OK of "OK 4471 0815 22".
+        is_cut = is_cut or (begins and index in self._lexicon.meanings.known_words(self._words))
         return following._replace(first=index, text=letters + following.text, is_read=following.is_read and not is_cut)
-
-    def _is_known(self, index: int) -> bool:
-        return index in self._lexicon.meanings.known_words(self._words)
 
     def completed(self, number: NumberToken) -> NumberToken:
         """The number with the letters before a blank that may belong to it, and with all its groups."""

@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, Final, Literal
+from typing import IO, Final, Literal
 
 from guarantee_email_agent.eval.agents import python_function, stdio_relay
 from guarantee_email_agent.eval.agents.agent import (
@@ -86,7 +86,10 @@ class CommandAgent:
 
     def run(self, task: AgentTask) -> AgentRun:
         """stdin, `$MCP_CONFIG`, deadline, exit code, the last line of its output."""
-        servers = http_servers(task) if self._transport == "http" else _stdio_servers(task)
+        servers = http_servers(task)
+        if self._transport == "stdio":
+            relay = {"command": sys.executable, "args": [*_ISOLATED, stdio_relay.__file__]}
+            servers = {name: {**relay, "env": {_URL_VARIABLE: url}} for name, url in task.urls.items()}
         with (
             tempfile.TemporaryDirectory(prefix="agent-", dir=self._parent, ignore_cleanup_errors=True) as name,
             tempfile.TemporaryFile() as stdin,
@@ -223,11 +226,6 @@ def _without_proxy(environ: Mapping[str, str]) -> dict[str, str]:
     given = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
     hosts = ",".join(filter(None, (given, *_LOOPBACK)))
     return {"no_proxy": hosts, "NO_PROXY": hosts}
-
-
-def _stdio_servers(task: AgentTask) -> dict[str, Any]:
-    command = {"command": sys.executable, "args": [*_ISOLATED, stdio_relay.__file__]}
-    return {name: {**command, "env": {_URL_VARIABLE: url}} for name, url in task.urls.items()}
 
 
 def _read(file: IO[bytes]) -> tuple[str, str]:

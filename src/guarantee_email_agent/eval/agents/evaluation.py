@@ -150,7 +150,7 @@ class AgentEvaluation:
             model.end(is_whole=run.failure is None)
         elapsed_ms = round((time.monotonic() - started) * 1000)
         failure = served.stopped_by or model.failure or run.failure
-        actual = _output(case, captured, served, said[0].pop("output")) | {"error": failure}
+        actual = _output(case, captured, served.world.as_dict(), said[0].pop("output")) | {"error": failure}
         actual["processing_time_ms"] = elapsed_ms
         if case.turns:
             actual["turns"] = said
@@ -208,20 +208,18 @@ class AgentEvaluation:
             served.world.begin_turn()
             run = self._agent.run(replace(task, said=tuple(said)))
             captured, answer = mocks.captured, _answer_of(run)
-            actual = _output(turn_case, captured, served, answer, of_turn=True)
+            actual = _output(turn_case, captured, served.world.as_dict(of_turn=True), answer)
             took = {"processing_time_ms": round((time.monotonic() - began) * 1000)}
             checks += checks_of_turn(number, _checks(turn_case, captured, actual | took))
             said.append({"says": turn.says, "answer": reply_text(captured) if is_mail else answer, "output": actual})
         return run, first if is_mail else first._replace(calls=served.mocks.captured.calls), said, checks
 
 
-def _output(
-    case: EvalTestCase, captured: Captured, served: ServedMocks, answer: object, *, of_turn: bool = False
-) -> dict[str, Any]:
+def _output(case: EvalTestCase, captured: Captured, world: Mapping[str, Any], answer: object) -> dict[str, Any]:
     """What came of a turn."""
     actual = observed_output(captured, None) | {"answer": answer}
     if case.input.world:
-        actual["world"] = served.world.as_dict(of_turn=of_turn)
+        actual["world"] = world
     return actual | language_of_reply(case.expected_output, actual)
 
 

@@ -196,7 +196,9 @@ class Anonymizer:
         if word[0].islower() and not written[0].islower():
             return word  # `will`, `mark`, `rose`
         self._kinds[("name", written.casefold())] = None
-        return _in_case_of(word, replacement)
+        if word.isupper() and len(word) > 1:
+            return replacement.upper()
+        return replacement.lower() if word.islower() else replacement
 
     def _inflected_name(self, word: str) -> str:
         """`Anny`, `Annas`, `Kowalskiego`: another ending, or a longer name with up to three letters more."""
@@ -292,9 +294,3 @@ def what_was_replaced(counts: Mapping[str, int]) -> str:
 
 def _digits(text: str) -> str:
     return "".join(sign for sign in text if sign in _DIGITS)
-
-
-def _in_case_of(word: str, replacement: str) -> str:
-    if word.isupper() and len(word) > 1:
-        return replacement.upper()
-    return replacement.lower() if word.islower() else replacement

@@ -131,8 +131,9 @@ class MailLabels:
             answer = {look_up.status_key: outcome.status}
             met["mock_responses"] = {look_up.name: mock_response(look_up.name, answer, self._config)}
             server, tool, argument = look_up_place(look_up.name, self._config)
-            called = {argument: {"matches": _spelled(number)}}
-            expected["calls"] = [{"server": server, "tool": tool, "arguments": called}]
+            between = r"[\W_]*+"  # however it is spelled; possessive: there is one way to match it
+            pattern = f"^(?i:{between}(SN)?{between}{between.join(number_key(number))}{between})$"
+            expected["calls"] = [{"server": server, "tool": tool, "arguments": {argument: {"matches": pattern}}}]
         description = f"A mail drawn at random, labelled {outcome.key}{f' {number}' if number else ''}"
         changed = {
             **data,
@@ -174,12 +175,6 @@ def _label_of(data: Mapping[str, Any]) -> dict[str, str]:
         "number": " ".join(words[3:]) if is_told else "",
         "severity": "critical" if data.get("must") else "ordinary",
     }
-
-
-def _spelled(number: str) -> str:
-    """A pattern of a number, however it is spelled."""
-    between = r"[\W_]*+"  # possessive: there is one way to match it
-    return f"^(?i:{between}(SN)?{between}{between.join(number_key(number))}{between})$"
 
 
 def _number_of(file: str) -> str:

@@ -50,10 +50,7 @@ class TableLayout(Generic[Row]):
     parse: Callable[[Mapping[str, str]], Row]
 
     def used(self, file: Path, present: list[str]) -> list[str]:
-        """Those of the columns of a table that are used, in its order.
-
-        Raises TableError for `owner e-mail`: unread, it would have anybody told.
-        """
+        """Those of a table's columns that are used. Raises TableError for `owner e-mail`: unread, all would be told."""
         names = {number_key(name): name for name in (*self.required, *(self.optional or ("status", "owner_email")))}
         for name in present:
             if (wanted := names.get(number_key(name), name)) not in present:
