@@ -126,7 +126,7 @@ class SerialNumberSettings:
     """How the company's serial numbers look."""
 
     formats: tuple[NumberFormatSettings, ...] = setting(
-        (), "The company's own formats. Where any is given, no other number is looked up, and one needs no label."
+        (), "The company's formats. Where any is given, no other number is looked up; one with a letter needs no label."
     )
 
 
