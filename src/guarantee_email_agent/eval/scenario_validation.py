@@ -108,6 +108,9 @@ def find_contradictions(case: EvalTestCase) -> Iterator[Problem]:
     if agent is not None and agent.sender_check in ("neutral", "hold") and agent.authserv_id is None:
         wrong = "needs authserv_id beside it, or no sender is ever verified"
         yield Problem(("input", "agent", "sender_check"), "value", wrong)
+    if case.turns and case.input.triage:
+        wrong = "is what a model says of one mail, and turns have others; remove one of them"
+        yield Problem(("input", "triage"), "value", wrong)
     yield from _find_keys_beside_raw_file(case)
     yield from _find_expected_problems(case, expected, _EXPECTED)
     if case.at_most is not NO_LIMITS and not case.at_most.limits():

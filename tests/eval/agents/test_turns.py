@@ -206,6 +206,7 @@ def test_an_agent_of_somebody_else_gets_them_as_mails_in_its_inbox(
         ([{"says": "x", "expected_output": {"rubric": ["Is it kind?"]}}], {}, "rubric asks of the first answer alone"),
         ([{"says": "x"}], {"input": MAIL}, "Missing field: turns[0].expected_output.email_sent"),
         ([{"says": {"people": 4}, "expected_output": NOTHING}], {"input": MAIL}, "turns[0].says must be the text of"),
+        ([LEFT], {"input": {**MAIL, "triage": {"topic": "other"}}}, "input.triage is what a model says of one mail"),
     ],
 )
 def test_a_turn_that_says_something_wrong_is_one_line(turns: Any, changes: Any, problem: str) -> None:
