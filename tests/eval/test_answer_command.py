@@ -2,12 +2,14 @@
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from scenario_folder import BUILT_IN
 
+from guarantee_email_agent.config import look_up_settings as made
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.parsing.email import Email
@@ -53,7 +55,10 @@ def test_every_step_of_a_warranty_mail_is_shown() -> None:
 
 
 def test_without_an_answer_no_number_is_known_and_the_step_says_so() -> None:
-    _, text = shown(mail("Is SN12345 still covered?"))
+    formats = made.SerialNumberSettings((made.NumberFormatSettings("SN[0-9]+", "SN12345"),))
+    _, text = shown(
+        mail("Is SN12345 still covered?"), config=replace(BUILT_IN, warranty=made.WarrantySettings(formats))
+    )
     assert "look-up: check_warranty SN12345 (nothing given, so no number is known; say --status" in text
     assert "✓ scenario: invalid-warranty" in text
 

@@ -40,7 +40,7 @@ class LookUpSource:
             return "asked now"
         if look_up.name in self.answers:
             return "as given"
-        option = "--status" if look_up == WARRANTY else f"--answer {look_up.name}.{look_up.status_key}=…"
+        option = "--status" if look_up.is_of_warranties else f"--answer {look_up.name}.{look_up.status_key}=…"
         return f"nothing given, so no number is known; say {option}, or --look-up"
 
     def mock_responses(self, config: Config) -> dict[str, Mapping[str, object]]:
@@ -113,7 +113,7 @@ def answer_keys(look_up: LookUp) -> tuple[str, ...]:
 def _check_status(given: Sequence[GivenFact], look_up: LookUp) -> None:
     status = next((fact for fact in reversed(given) if fact.key == look_up.status_key), None)
     if status is None and look_up.statuses != (FOUND,):
-        wanted = "--status" if look_up == WARRANTY else f"--answer {look_up.name}.{look_up.status_key}=…"
+        wanted = "--status" if look_up.is_of_warranties else f"--answer {look_up.name}.{look_up.status_key}=…"
         raise _bad_usage(f"{given[0].option} needs {wanted} beside it")
     known = (*look_up.told_statuses, OTHER_STATUS)
     if status is not None and word_key(status.value) not in map(word_key, known):
