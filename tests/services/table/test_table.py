@@ -168,8 +168,11 @@ class TestChange:
                 warranties.find("SN-1")
             assert (caught.value.code, caught.value.retryable) == ("warranty_api_unavailable", True)
         assert caplog.messages == [f"{problem}. Until that is done, nothing is looked up"]
-        self.write(file, f"{HEAD}SN-2,2030-01-31,,\n", LATER - 40)
+        self.write(file, "serial_number,expiration_date,owner_email\nSN-2,2030-01-31,a@b.de\n", LATER - 40)
         assert warranties.find("SN-2")
+        self.write(file, f"{HEAD}SN-2,2030-01-31,,\n", LATER - 30)
+        with pytest.raises(ToolError, match="has no column owner_email"):  # anybody would be told
+            warranties.find("SN-2")
 
     def test_to_nothing_at_all_is_one_too(
         self, file: Path, warranties: CsvTable[WarrantyRecord], caplog: pytest.LogCaptureFixture

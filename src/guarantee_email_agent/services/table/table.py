@@ -15,7 +15,7 @@ import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 
@@ -103,15 +103,15 @@ class CsvTable(Table[Row]):
     def __init__(self, file: Path, layout: TableLayout[Row], now: Callable[[], float]) -> None:
         """now: seconds since 1970. Raises TableError."""
         self._file = file
-        self._layout = layout
         self._now = now
         self._lock = threading.Lock()
         self._problem = ""
         with _os_errors_as_table_errors(file):
             self._version = _version(file)
             content = file.read_bytes()
-        self._rows, unused = _parse(file, layout, content)
-        if unused:
+        self._layout = layout
+        columns = self._take(content)
+        if unused := [column for column in columns if column not in layout.used(file, columns)]:
             logger.info("%s: these columns are not used: %s", file, ", ".join(unused))
 
     def find(self, number: str) -> Row | None:
@@ -126,6 +126,14 @@ class CsvTable(Table[Row]):
                 raise ToolError(f"{self._layout.server}_unavailable", self._problem, retryable=True)
             return self._rows.get(number_key(number))
 
+    def _take(self, content: bytes) -> list[str]:
+        """The columns. That of owners may not go again: without it anybody would be told."""
+        layout = self._layout
+        self._rows, columns = _parse(self._file, layout, content)
+        owners = {"owner_email"}.intersection(columns)
+        self._layout = replace(layout, required=tuple(dict.fromkeys((*layout.required, *owners))))
+        return columns
+
     def _reload(self) -> None:
         with _os_errors_as_table_errors(self._file):
             version = _version(self._file)
@@ -135,7 +143,7 @@ class CsvTable(Table[Row]):
             content = self._file.read_bytes()
             if _version(self._file) != version:
                 return
-        self._rows, _ = _parse(self._file, self._layout, content)
+        self._take(content)
         self._version, self._problem = version, ""
         logger.info("%s: read anew, %d %ss", self._file, len(self._rows), self._layout.number)
 
@@ -158,7 +166,7 @@ def _version(file: Path) -> tuple[int, int, int]:
 
 
 def _parse(file: Path, layout: TableLayout[Row], content: bytes) -> tuple[dict[str, Row], list[str]]:
-    """The rows by key, and the columns that are not used. Raises TableError for the first problem."""
+    """The rows by key, and the columns. Raises TableError for the first problem."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -185,7 +193,7 @@ def _parse(file: Path, layout: TableLayout[Row], content: bytes) -> tuple[dict[s
         found[key], lines[key] = parsed, line
     if not found:
         raise TableError(f"{file} {_NO_ROWS}")
-    return found, [column for column in columns if column not in used]
+    return found, columns
 
 
 def _columns(file: Path, layout: TableLayout[Row], rows: Iterator[list[str]]) -> list[str]:
