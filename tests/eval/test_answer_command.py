@@ -211,11 +211,6 @@ def test_what_is_no_mail_is_told_with_the_files_name(content: bytes, message: st
         read(content, tmp_path)
 
 
-def test_a_folder_is_no_mail(tmp_path: Path) -> None:
-    with pytest.raises(ProcessingError, match="this is a folder, not a file"):
-        read_mail_file(str(tmp_path), no_stdin)
-
-
 def test_stdin_is_not_read_for_ever() -> None:
     with pytest.raises(ProcessingError, match="stdin: the mail is larger than 25,000,000 bytes"):
         read_mail_file("-", lambda size: b"a" * size)

@@ -36,11 +36,6 @@ def stale(suite: KeptSuite, name: str = "last") -> StaleVerdicts:
         return find_stale(store, name, suite.config, suite.folder)
 
 
-def test_where_nothing_changed_every_verdict_holds(suite: KeptSuite) -> None:
-    found = stale(suite)
-    assert (found.verdicts, found.stale, found.changes, found.new) == (2, frozenset(), {}, ())
-
-
 def test_an_instruction_file_makes_every_verdict_stale(suite: KeptSuite) -> None:
     file = suite.config.instructions.scenarios_dir / "missing-info.md"
     file.write_text(file.read_text(encoding="utf-8").replace("type plate", "label"), encoding="utf-8")

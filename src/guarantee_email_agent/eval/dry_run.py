@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from guarantee_email_agent.config.settings import Config
@@ -348,16 +348,11 @@ def _mail_lines(email: Email) -> Iterator[str]:
 
 def _trigger_lines(instructions: Instructions, name: str) -> Iterator[str]:
     """Each condition of a scenario's trigger, with the parts that it gives."""
-    for scenario in instructions.scenarios:
-        if scenario.name == name:
-            for condition in scenario.trigger:
-                yield f"trigger: {_as_text(_given_fields(condition))}"
-
-
-def _given_fields(condition: Any) -> dict[str, Any]:
-    if not is_dataclass(condition):
-        return dict(condition)
-    return {each.name: getattr(condition, each.name) for each in fields(condition) if getattr(condition, each.name)}
+    for condition in (
+        each for scenario in instructions.scenarios if scenario.name == name for each in scenario.trigger
+    ):
+        given = {part: value for part, value in asdict(condition).items() if value}
+        yield f"trigger: {_as_text(given)}"
 
 
 def _sentences(run: DryRun) -> Iterator[Step]:
