@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from guarantee_email_agent.sandbox.compose_file import confined
 from guarantee_email_agent.utils.errors import TaskError
@@ -99,57 +100,7 @@ def test_a_port_for_other_machines_is_refused(tmp_path: Path, port: Any) -> None
 
 @pytest.mark.parametrize(
     "settings",
-    [
-        {"privileged": True},
-        {"privileged": "${YES}"},
-        {"network_mode": "host"},
-        {"network_mode": "container:other"},
-        {"pid": "host"},
-        {"ipc": "host"},
-        {"uts": "host"},
-        {"userns_mode": "host"},
-        {"cgroup": "host"},
-        {"cgroup_parent": "/"},
-        {"cap_add": ["SYS_ADMIN"]},
-        {"devices": ["/dev/sda"]},
-        {"device_cgroup_rules": ["c 1:* rwm"]},
-        {"gpus": "all"},
-        {"security_opt": ["apparmor=unconfined"]},
-        {"security_opt": ["label=disable", "seccomp=unconfined"]},
-        {"security_opt": ["seccomp=profile.json"]},
-        {"sysctls": {"kernel.msgmax": 1}},
-        {"volumes_from": ["container:other"]},
-        {"external_links": ["other"]},
-        {"env_file": "/root/.env"},
-        {"label_file": "/etc/passwd"},
-        {"extends": {"file": "/other.yaml", "service": "web"}},
-        {"logging": {"driver": "syslog"}},
-        {"runtime": "runc"},
-        {"oom_score_adj": -1000},
-        {"use_api_socket": True},
-        {"provider": {"type": "./program"}},
-        {"post_start": [{"command": "x", "privileged": True}]},
-        {"annotations": {"run.oci.hooks": "x"}},
-        {"configs": ["c"]},
-        {"secrets": ["s"]},
-        {"scale": 1000},
-        {"labels": "text"},
-        {"networks": {"default": {"driver_opts": {"a": "b"}}}},
-        {"build": "/"},
-        {"build": ".."},
-        {"build": "https://example.invalid/x.git"},
-        {"build": {"context": "${HOME}"}},
-        {"build": {"context": ".", "additional_contexts": {"host": "/"}}},
-        {"build": {"context": ".", "network": "host"}},
-        {"build": {"context": ".", "ssh": ["default"]}},
-        {"build": {"context": ".", "secrets": ["s"]}},
-        {"build": {"context": ".", "cache_to": ["type=local,dest=/etc"]}},
-        {"build": {"context": ".", "tags": ["ubuntu:latest"]}},
-        {"build": {"context": ".", "dockerfile": "/etc/passwd"}},
-        {"build": {"context": ".", "dockerfile": "../Dockerfile"}},
-        {"build": ".", "image": "ubuntu:latest"},
-        {"build": ".", "image": "${TASK_DOCKER_IMAGE_NAME}$X"},
-    ],
+    yaml.safe_load(Path(__file__).with_name("refused_services.yaml").read_text(encoding="utf-8")),
     ids=json.dumps,
 )
 def test_what_leads_out_of_a_container_is_refused(tmp_path: Path, settings: dict[str, Any]) -> None:
