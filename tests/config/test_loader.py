@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from processes import as_nobody
 
 from guarantee_email_agent.config.loader import load_config, parse_dotenv
 from guarantee_email_agent.config.mcp_server import McpServer
@@ -258,6 +259,9 @@ class TestPaths:
             "instructions.main: the file instructions/main.md does not exist;"
             " create it, or name another one in config.yaml"
         )
+        (cwd / "instructions").chmod(0o600)
+        with as_nobody(cwd):
+            assert "file instructions/main.md cannot be reached (Permission denied); create" in refusal(cwd).message
 
 
 class TestSecrets:
@@ -402,6 +406,7 @@ def test_values(text: str, values: dict[str, str]) -> None:
         ("A='secretvalue", 1, "the quotes of A do not close at the end of the line"),
         ('A="x" secretvalue', 1, "the quotes of A do not close at the end of the line"),
         ("A=1\nA=secretvalue", 2, "A stands twice; keep one"),
+        ("A=“secretvalue”", 1, "A begins with a typographic quote; write ' or none"),
     ],
 )
 def test_problems_name_the_line_and_never_the_value(text: str, line: int, message: str) -> None:

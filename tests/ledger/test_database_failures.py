@@ -4,6 +4,7 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from processes import as_nobody
 
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
+from guarantee_email_agent.ledger.ledger_reader import LedgerReader
 from guarantee_email_agent.ledger.opening import open_ledger, open_ledger_to_read
 from guarantee_email_agent.ledger.tables import MARK
 from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, EXIT_FAILURE, AgentError, ConfigurationError
@@ -44,6 +46,7 @@ def misconfigured(location: str, key: bytes = KEY) -> ConfigurationError:
         ("sqlite:///file:x?mode=memory&uri=true", "ledger_invalid_location"),
         ("postgresql://user:hidden@word@host:port/x", "ledger_invalid_location"),
         ("no-such-folder/ledger.db", "ledger_folder_missing"),
+        ("/dev/null", "ledger_cannot_open"),
     ],
 )
 def test_a_location_that_cannot_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, location: str, code: str) -> None:
@@ -63,11 +66,13 @@ def test_an_empty_key_is_refused(tmp_path: Path) -> None:
     assert misconfigured(str(tmp_path / "ledger.db"), key=b"").code == "ledger_no_key"
 
 
-def test_facts_that_are_gone_are_damage(ledger_location: str, ledger_sql: Any) -> None:
+@pytest.mark.parametrize("done", ["DELETE FROM ledger_facts", "DROP TABLE ledger_places"])
+@pytest.mark.parametrize("look", [partial(open_ledger, key=KEY), partial(open_ledger_to_read, key=KEY), LedgerReader])
+def test_what_is_gone_is_damage(ledger_location: str, ledger_sql: Any, done: str, look: Any) -> None:
     open_ledger(ledger_location, key=KEY).close()
-    ledger_sql.rows("DELETE FROM ledger_facts")
+    ledger_sql.rows(done)
     with pytest.raises(LedgerError) as caught:
-        open_ledger(ledger_location, key=KEY)
+        look(ledger_location)
     assert caught.value.code == "ledger_corrupt"
 
 
@@ -91,12 +96,11 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
 
 
 def test_a_file_that_this_user_may_not_write(tmp_path: Path) -> None:
-    (tmp_path / "ledger.db").touch()
-    (tmp_path / "ledger.db").chmod(0o400)
-    with as_nobody():  # root, no file refuses
-        error = misconfigured(str(tmp_path / "ledger.db"))
-    assert error.code == "ledger_cannot_open"
-    assert "Permission denied" in error.message
+    (tmp_path / "folder").mkdir(0o700)
+    (tmp_path / "folder/ledger.db").touch()
+    for look in (partial(open_ledger, key=KEY), partial(open_ledger_to_read, key=KEY), LedgerReader):
+        with as_nobody(), pytest.raises(AgentError, match=r"cannot be opened .*Permission denied|SQLITE_CANTOPEN"):
+            look(str(tmp_path / "folder/ledger.db"))  # root, no file refuses
 
 
 def test_a_ledger_that_stays_locked(ledger_location: str, ledger_sql: Any) -> None:

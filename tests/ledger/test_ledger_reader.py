@@ -53,6 +53,8 @@ def test_nothing_can_be_written_through_it(ledger: Ledger, ledger_location: str)
 def test_what_is_no_ledger_is_left_as_it_is(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "ledger.db"
     file.write_bytes(content)
+    with pytest.raises(ConfigurationError, match=r"cannot be opened for writing \(this is a folder\)"):
+        LedgerReader(str(tmp_path))
     with pytest.raises((ConfigurationError, LedgerError), match=r"There is no ledger|is damaged, or no ledger"):
         LedgerReader(str(file))
     assert file.read_bytes() == content

@@ -12,6 +12,7 @@ from typing import Final
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.identity import content_identity
+from guarantee_email_agent.files.text_file import read_start
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 _KEY_BYTES: Final = 32
@@ -78,7 +79,7 @@ def _key_from_file(ledger: Path) -> bytes:
                     "ledger_no_key",
                 )
             _create_key(file)
-        key = bytes.fromhex(file.read_text(encoding="ascii"))
+        key = bytes.fromhex(read_start(file, 1000).decode("ascii"))
     except OSError as error:
         raise ConfigurationError(
             f"{file} cannot be read or made ({error.strerror}). Name a ledger in a folder that can be written, or set "

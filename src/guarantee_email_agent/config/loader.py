@@ -202,7 +202,10 @@ _CODES: Final = {"missing": "missing_key", "unknown": "unknown_key", "type": "wr
 def _default_or_given_paths(data: Mapping[Any, Any], folder: Path, cwd: Path) -> dict[str, Path]:
     """Where the files are: as the user says, else in `cwd`, else as they come with the package."""
     local = cwd / "instructions"
-    has_local = (local / "main.md").exists() or (local / "scenarios").exists()
+    try:
+        has_local = (local / "main.md").exists() or (local / "scenarios").exists()
+    except PermissionError:  # which is told
+        has_local = True
     instructions = local if has_local else built_in_path("instructions") or local
     suite = cwd / "evals" / "scenarios"
     paths = {
@@ -228,9 +231,12 @@ def _given(data: Mapping[Any, Any], section: str, key: str) -> Path | None:
 def _missing_instructions(paths: Mapping[str, Path], source: _Source, cwd: Path) -> Iterator[_Issue]:
     for key, kind, exists in (("main", "file", Path.is_file), ("scenarios_dir", "folder", Path.is_dir)):
         path = paths[key]
-        if exists(path):
-            continue
-        what = f"is no {kind}" if path.exists() else "does not exist"
+        try:
+            if exists(path):
+                continue
+            what = f"is no {kind}" if path.exists() else "does not exist"
+        except PermissionError as error:
+            what = f"cannot be reached ({error.strerror})"
         if _given(source.data, "instructions", key) is None:
             file, line, remedy = "", None, "create it, or name another one in config.yaml"
         else:
@@ -337,6 +343,8 @@ def parse_dotenv(text: str) -> tuple[dict[str, str], list[tuple[int, str]]]:
         name, written = assignment.groups()
         if name in values:
             problems.append((number, f"{name} stands twice; keep one"))
+        elif written.startswith(("“", "”", "„", "‘", "’", "«", "»")):  # as a word processor makes them
+            problems.append((number, f"{name} begins with a typographic quote; write ' or none"))
         elif written[:1] in ("'", '"'):
             quoted = _QUOTED.fullmatch(written)
             if quoted is None:

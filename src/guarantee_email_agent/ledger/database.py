@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import Connection, Engine, create_engine, event, exc, func, make_url, select, text
 from sqlalchemy.engine import URL
 
+from guarantee_email_agent.files.text_file import kind_of_file
 from guarantee_email_agent.utils.distribution import require_extra
 from guarantee_email_agent.utils.errors import ConfigurationError, ServiceError
 from guarantee_email_agent.utils.sqlite_errors import enable_wal, sqlite_error_kind
@@ -224,9 +225,13 @@ def sqlite_file(location: str) -> Path | None:
 def check_sqlite_place(file: Path) -> None:
     """Raises ConfigurationError where no ledger can be made, in the words of `open_database`. Nothing is made."""
     file = file.absolute()
-    if not file.parent.is_dir():
-        raise _folder_missing(file)
-    if not os.access(file if file.exists() else file.parent, os.W_OK):
+    try:
+        if not file.parent.is_dir():
+            raise _folder_missing(file)
+        may_write = os.access(file if file.exists() else file.parent, os.W_OK)
+    except PermissionError:
+        may_write = False
+    if not may_write:
         raise _cannot_open(file, os.strerror(errno.EACCES))
 
 
@@ -252,6 +257,8 @@ def _place(location: str) -> Path | URL:
 
 def _open_sqlite(path: Path, now: Callable[[], float], lock_timeout_s: float, read_only: bool) -> Database:
     path = path.absolute()
+    if os.path.exists(path) and (kind := kind_of_file(path)) is not None:  # a pipe would hang
+        raise _cannot_open(path, f"this is {kind}")
     if read_only:
         place = URL.create("sqlite", database=f"{path.as_uri()}?mode=ro", query={"uri": "true"})
     else:

@@ -6,7 +6,9 @@ import errno
 import os
 import time
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
+from pathlib import Path
 from tempfile import TemporaryFile
 from types import TracebackType
 from typing import Any, Final, Self
@@ -72,8 +74,9 @@ class LedgerReader:
 
     def __init__(self, location: str, *, now: Callable[[], float] = time.time, timeout_s: float = _TIMEOUT_S) -> None:
         """location: as `open_ledger` has it. Raises ConfigurationError for what is no ledger of this version."""
-        if "://" not in location and not os.path.exists(location):
-            raise _missing(location)
+        with suppress(PermissionError):  # whether there is one, this user cannot see
+            if "://" not in location and not Path(location).exists():
+                raise _missing(location)
         self._location = location
         self._database = open_database(location, now, timeout_s, read_only=True)
         try:
@@ -190,7 +193,7 @@ class LedgerReader:
         with self._database.read_transaction() as connection:
             if not inspect(connection).has_table(facts.name):
                 raise _missing(self.name)
-            require_version(self.name, read_fact(connection, "schema_version"))
+            require_version(connection, self.name, read_fact(connection, "schema_version"))
 
 
 def _changed_in(since: float, until: float | None) -> list[ColumnElement[bool]]:

@@ -59,12 +59,11 @@ def open_ledger_to_read(
     Arguments and errors are those of `open_ledger`; a place where `run` could not write is refused as well.
     """
     _require_key(key)
-    file = sqlite_file(location)
-    if file is not None:
+    database = open_database(location, now, lock_timeout_s, read_only=True)
+    if (file := sqlite_file(location)) is not None:
         check_sqlite_place(file)
         if not file.exists() or file.stat().st_size == 0:
             return None
-    database = open_database(location, now, lock_timeout_s, read_only=True)
     with _closed_where_it_fails(database), database.read_transaction() as connection:
         is_there = _has_schema(database, connection, key)
         if is_there:
@@ -135,14 +134,15 @@ def _has_schema(database: Database, connection: Connection, key: bytes) -> bool:
             )
         return False
     known = {row.name: row.value for row in connection.execute(select(facts))}
-    require_version(database.name, known.get("schema_version") if KEY_FINGERPRINT in known else None)
+    require_version(connection, database.name, known.get("schema_version") if KEY_FINGERPRINT in known else None)
     require_key(database.name, known[KEY_FINGERPRINT], key)
     return True
 
 
-def require_version(name: str, version: str | None) -> None:
-    """Raises ConfigurationError for the ledger of another version, LedgerError for none at all."""
-    if version is None or not version.isdecimal() or int(version) < 1:
+def require_version(connection: Connection, name: str, version: str | None) -> None:
+    """Raises ConfigurationError for the ledger of another version, LedgerError for none at all, or not a whole one."""
+    lacks = metadata.tables.keys() - set(inspect(connection).get_table_names())
+    if version is None or not version.isdecimal() or int(version) < 1 or (int(version) == SCHEMA_VERSION and lacks):
         raise LedgerError(f"The ledger {name} is damaged. Restore it from a backup", "ledger_corrupt")
     if int(version) > SCHEMA_VERSION:
         raise ConfigurationError(

@@ -70,6 +70,8 @@ def test_a_draft_that_a_mail_program_wrote_anew_or_sent_is_still_found(
 )
 def test_only_the_header_names_a_mail_in_any_form(folder: MaildirFolder, raw: bytes, is_found: bool) -> None:
     (folder.directory / "cur" / "a folder").mkdir()
+    os.mkfifo(folder.directory / "cur" / "a pipe")
+    (folder.directory / "cur" / "not to be read").symlink_to("not to be read")
     (folder.directory / "cur" / "1:2,").write_bytes(raw)
     assert folder.has_message_id("<a@example.com>") is is_found
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias, TypeVar
 
 from guarantee_email_agent.files.private_file import make_private_folder
+from guarantee_email_agent.files.text_file import read_start
 from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.compose import compose
 from guarantee_email_agent.services.mail.mail_store import (
@@ -80,7 +81,7 @@ class MaildirOwner:
     def find(self) -> str | None:
         """The ledger's id; None where nobody has claimed the Maildir."""
         try:
-            text = self._file.read_text(encoding="ascii", errors="replace").strip()
+            text = read_start(self._file, 1000).decode("ascii", "replace").strip()
         except FileNotFoundError:
             return None
         if not _LEDGER_ID.fullmatch(text):

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from guarantee_email_agent.files.private_file import make_private_folder
-from guarantee_email_agent.files.text_file import read_start
+from guarantee_email_agent.files.text_file import NoFileError, read_start
 from guarantee_email_agent.services.call_errors import ToolError
 
 AGENT_DIRECTORY: Final = "guarantee-email-agent"
@@ -221,9 +221,12 @@ class MaildirFolder:
         for part in ("new", "cur"):
             with suppress(FileNotFoundError), os.scandir(self.directory / part) as files:
                 for file in files:
-                    with suppress(FileNotFoundError):
-                        if file.is_file() and file.stat().st_mtime >= since:
-                            yield read_start(file.path, most_bytes)
+                    with suppress(FileNotFoundError, NoFileError):
+                        try:
+                            if file.stat().st_mtime >= since:
+                                yield read_start(file.path, most_bytes)
+                        except PermissionError:  # it may be any answer
+                            yield b""
 
     def make(self) -> None:
         """The folder, or what it lacks of one, with its place in the Maildir on the disk."""
@@ -257,7 +260,7 @@ class MaildirFolder:
                         known[base] = read_message_id(file.path) if read is None else read
                     except FileNotFoundError:
                         renamed = True
-                    except IsADirectoryError:
+                    except OSError:  # no mail, or none of ours: what we added has its proof
                         continue
         self._message_ids = known
         return frozenset(known.values()), renamed
@@ -322,8 +325,6 @@ def _name(message_id: str) -> str:
 
 def read_message_id(path: str) -> bytes:
     """The Message-ID of a mail; empty where it has none."""
-    with open(path, "rb") as file:
-        start = file.read(_MAX_HEADER_BYTES)
-    header = re.split(rb"\r?\n\r?\n", start, maxsplit=1)[0]
+    header = re.split(rb"\r?\n\r?\n", read_start(path, _MAX_HEADER_BYTES), maxsplit=1)[0]
     found = _MESSAGE_ID.search(header)
     return found[1] if found else b""

@@ -13,6 +13,7 @@ from pathlib import Path
 from string import ascii_lowercase
 from typing import Final, NamedTuple
 
+from guarantee_email_agent.files.text_file import read_start
 from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.maildir_folder import split_name
 
@@ -117,7 +118,7 @@ class KeywordLetters:
     def load(self) -> Mapping[str, str]:
         """Letter by keyword, as far as letters are given out. Raises OSError."""
         try:
-            return _parse(self._path.read_text("utf-8", "surrogateescape"))
+            return _parse(read_start(self._path, 1_000_000).decode("utf-8", "surrogateescape"))
         except FileNotFoundError:
             return {}
 
