@@ -77,6 +77,33 @@ def test_a_server_that_withholds_every_mail_is_down(
         ids(behind)
 
 
+NAMESPACE, NO_DRAFTS = b'NAMESPACE (("" ".")', {rb"\Drafts": rb"\Former"}
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "can_be_read"),
+    [
+        ({NAMESPACE + b")": b"NAMESPACE NIL"} | NO_DRAFTS, True),
+        ({NAMESPACE: b'NAMESPACE (("" "." "X-PARAM" ("FLAG1" "FLAG2"))'} | NO_DRAFTS, True),
+        ({b"* SEARCH ": b"* SEARCH 77\r\n* SEARCH "}, True),
+        ({b"* SEARCH ": b"* SEARCH x "}, False),
+        ({b'INTERNALDATE "': b'INTERNALDATE 7 X "'}, False),
+        ({b"CAPABILITY IMAP4rev1": b"CAPABILITY \xff"}, False),
+    ],
+)
+def test_an_answer_that_is_not_as_usual_is_understood_or_told(
+    proxied: Proxied, mail_servers: MailServers, rewrite: dict[bytes, bytes], can_be_read: bool
+) -> None:
+    mail_servers.deliver(mail())
+    with proxied(rewrite=rewrite) as (mailbox, _):
+        if can_be_read:
+            assert (mailbox.save_draft(REPLY), len(ids(mailbox))) == ("saved", 1)
+        else:
+            with refused("mail_unavailable") as caught:
+                ids(mailbox)
+            assert caught.value.message.endswith("answers in a way that cannot be read")
+
+
 @pytest.mark.parametrize("outcome", KEYWORDS)
 def test_a_mail_that_is_read_and_marked_is_not_listed_and_not_seen(
     mailbox: ImapMailbox, mail_servers: MailServers, outcome: str

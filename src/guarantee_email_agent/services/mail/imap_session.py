@@ -7,13 +7,17 @@ import imaplib
 import re
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from imapclient import IMAPClient, SocketTimeout, imap_utf7
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, LoginError, ProtocolError
+from imapclient.imapclient import Namespace
+from imapclient.response_parser import parse_response
 
 from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.mail_server import (
@@ -40,7 +44,7 @@ _EXPIRED: Final = re.compile(
 _PASSING: Final = re.compile(
     r"\[(?:UNAVAILABLE|INUSE|LIMIT)\]|throttled|Backoff Time|server unavailable|not connected", re.IGNORECASE
 )
-_UNASKED: Final = frozenset({b"SEQ", b"UID", b"FLAGS", b"MODSEQ"})  # what any answer to FETCH may hold as well
+_KINDS: Final = {b"RFC822.SIZE": int, b"INTERNALDATE": datetime}  # of what is fetched; all else is bytes
 _MAX_BREAKS: Final = 50
 _Result = TypeVar("_Result")
 
@@ -101,6 +105,17 @@ class FolderClient(IMAPClient):  # type: ignore[misc]
             self.folder_encode = True
         return [(flags, delimiter, _decoded(name)) for flags, delimiter, name in listed]
 
+    def namespace(self) -> Namespace:
+        """As IMAPClient's, but for a server that has no personal one, or tells more of it than RFC 2342 §5 asks for."""
+        personal = parse_response(self._command_and_check("namespace"))[0] or ((b"", None),)
+        return Namespace(tuple((_decoded(prefix), delimiter) for prefix, delimiter, *_ in personal), None, None)
+
+    def _raw_command_untagged(self, command: bytes, *args: Any, **options: Any) -> list[bytes]:
+        """As IMAPClient's, but for the answer to a search, which may come in several parts."""
+        self._imap.untagged_responses.pop("SEARCH", None)  # of a search that was refused
+        data: list[bytes] = super()._raw_command_untagged(command, *args, **options)
+        return [b" ".join(filter(None, data))] if command == b"SEARCH" else data
+
 
 def _decoded(name: Any) -> Any:
     with suppress(UnicodeError):
@@ -143,7 +158,7 @@ class ImapSession:
                     result = work(self._connected())
                 except Exception as error:  # noqa: BLE001 - told apart in _to_tool_error
                     is_lost = isinstance(error, _LOST) or self._has_outlived_token(error)
-                    if is_lost or (isinstance(error, IMAPClientError) and not is_passing(error)):
+                    if is_lost or not (isinstance(error, ToolError) or is_passing(error)):
                         self._drop()  # after a refusal, too: its folder may be another by now
                     if is_lost:
                         if may_repeat and isinstance(error, BrokenAtMailsError):
@@ -208,8 +223,11 @@ def fetch_each(client: IMAPClient, uids: Sequence[int], items: Sequence[bytes]) 
     Refused, or answered with NIL or nothing, and in the folder all the same; a mail that is gone has no entry.
     """
     fetched = _fetch_halves(client, uids, items)
-    parts = {uid: {key: part for key, part in fetched.get(uid, {}).items() if part is not None} for uid in uids}
-    if lacking := [uid for uid in uids if len(parts[uid].keys() - _UNASKED) < len(items)]:
+    parts = {
+        uid: {key: part for key, part in fetched.get(uid, {}).items() if isinstance(part, _KINDS.get(key, bytes))}
+        for uid in uids
+    }
+    if lacking := [uid for uid in uids if len(parts[uid]) < len(items)]:
         client.noop()  # makes the server look for what others removed
         present = set(client.search([b"UID", ",".join(map(str, lacking)).encode()]))
         parts = {uid: given for uid, given in parts.items() if uid in present or uid not in lacking}
@@ -316,6 +334,11 @@ def _to_tool_error(error: Exception, server: MailServer) -> Exception:
             return ToolError("mail_disk_full", f"the {server.name} has no room left: {response}", retryable=True)
         case IMAPClientError():
             return server.unavailable(f"refused a command: {response}")
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    if str(frame.f_globals["__name__"]).startswith(
+        "imap"
+    ):  # the library fails at an answer that is not as it has to be
+        return server.unavailable("answers in a way that cannot be read")
     return error
 
 

@@ -232,8 +232,7 @@ class DraftsFolder(SpecialFolder):
 
 def folder_prefix(client: IMAPClient) -> str:
     """What stands before the names of our own folders, `INBOX.` on some servers (RFC 2342)."""
-    personal = client.namespace().personal if client.has_capability("NAMESPACE") else None
-    return str(personal[0][0]) if personal else ""
+    return str(client.namespace().personal[0][0]) if client.has_capability("NAMESPACE") else ""
 
 
 def make_folder(client: IMAPClient, name: str) -> None:
