@@ -15,6 +15,7 @@ from mailbox_in_memory import KEY, MailboxInMemory, integration_error, mail
 from shipped_instructions import shipped_interpreter
 from waiting import PATIENCE_S
 
+from guarantee_email_agent.agent import startup
 from guarantee_email_agent.agent.daemon import MAX_OUTAGES
 from guarantee_email_agent.agent.identity_key import key_of_location
 from guarantee_email_agent.agent.mail_outcome import WorkResult
@@ -52,12 +53,14 @@ class TestWithoutTheModel:
         assert inbox.daemon.standing.finished == {"answered": mails}
         assert caplog.text.count("(valid-warranty, by template, ticket ") == mails
 
-    def test_without_templates_a_drain_gives_up_after_some_outages(self, ledger: Ledger) -> None:
-        inbox = Inbox(ledger, "first", "second")
+    @pytest.mark.parametrize("mails", [2, 8])
+    def test_without_templates_a_drain_gives_up_after_some_outages(self, ledger: Ledger, mails: int) -> None:
+        inbox = Inbox(ledger, *(f"mail{number}" for number in range(mails)))
         model = DownModel()
         inbox.use_model(model, None)
         assert not inbox.drain()
-        assert inbox.daemon.queue.unfinished == {"first": "outage", "second": "outage"}
+        assert set(inbox.daemon.queue.unfinished.values()) == {"outage"}
+        assert f"left unprocessed: {mails}, with another" in startup._summary(inbox.daemon)
         assert model.calls == MAX_OUTAGES
 
 

@@ -67,6 +67,8 @@ class Daemon:
         self._clock, self._stop = clock, stop
         self.standing = standing or Standing()
         self._counted = 0  # mails that waited at the last count, and those that had ended by then
+        self._listed: AbstractSet[str] = frozenset()
+        self._beyond = 0  # of the mails that waited at the last list, those that it had no room for
         self.answer_since = answer_since
         self._require_ours, self._first_start = require_ours, first_start
         self._owner_error: IntegrationError | None = None  # why nobody can tell whose mailbox it is
@@ -74,6 +76,11 @@ class Daemon:
         self._failures = 0  # for an outage, in a row
         self._paused_until = 0.0
         self._warned_of_length = self._told_of_first_start = False
+
+    @property
+    def not_begun(self) -> int:
+        """Mails that the agent did not come to, as far as the last list and count tell."""
+        return self._beyond + sum(mail_id not in self.queue for mail_id in self._listed)
 
     async def drain(self) -> bool:
         """Process every mail once; whether each came to an outcome, or is gone.
@@ -169,6 +176,7 @@ class Daemon:
         """List the inbox and start every mail that is due; returns how many were started, or need no start."""
         now = self._clock.monotonic()
         self.queue.begin_round(now)
+        self._listed, self._beyond = frozenset(), 0
         if self._owner_error is not None:
             raise self._owner_error
         listed_at = await asyncio.to_thread(self.worker.ledger.time)
@@ -183,8 +191,8 @@ class Daemon:
                 "to a later date",
                 MAX_LISTED,
             )
-        listed = {entry.id for entry in entries}
-        self.queue.listed(listed, is_complete=(is_complete := len(entries) < limit))
+        self._listed = {entry.id for entry in entries}
+        self.queue.listed(self._listed, is_complete=(is_complete := len(entries) < limit))
         location_keys = {entry.id: self._location_key(entry.id) for entry in entries}
         known = await self.worker.inbox(list(location_keys.values()), listed_at, is_complete=is_complete)
         entries = self.queue.in_order(entries, lambda entry: known.crashed.get(location_keys[entry.id], 0.0))
@@ -246,7 +254,8 @@ class Daemon:
         waiting = [entry for entry in entries if self.queue.is_waiting(entry.id)]
         oldest = min((entry.received for entry in waiting if entry.received), default=None)
         counted = 0 if len(entries) < limit else self._counted - self.standing.finished.total()
-        self.standing.inbox_listed(max(len(waiting), counted), oldest)
+        self._beyond = max(counted - len(waiting), 0)
+        self.standing.inbox_listed(len(waiting) + self._beyond, oldest)
         self.standing.inbox_answered(now)
 
     async def count_inbox(self) -> dict[str, int]:

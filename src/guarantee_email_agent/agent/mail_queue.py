@@ -43,6 +43,9 @@ class MailQueue:
     def __len__(self) -> int:
         return len(self._mails)
 
+    def __contains__(self, mail_id: str) -> bool:
+        return mail_id in self._mails
+
     @property
     def unfinished(self) -> dict[str, Disposition]:
         """By the ids of mails: why they came to no outcome."""

@@ -264,7 +264,8 @@ def _summary(daemon: Daemon) -> str:
     return (
         f"Emails answered: {counts['answered']}, drafted: {counts['drafted']}, observed: {counts['observed']}, "
         f"handed over: {counts['handed_over']}, not answered: {counts['not_answered']}, quarantined: "
-        f"{counts['quarantined']}, unknown: {counts['unknown']}, left unprocessed: {left.total() - left['busy']}, "
+        f"{counts['quarantined']}, unknown: {counts['unknown']}, left unprocessed: "
+        f"{left.total() - left['busy'] + daemon.not_begun}, "
         f"with another agent: {left['busy']}"
     )
 
