@@ -27,6 +27,7 @@ def email(body: str, attachments: list[str] | None = None, subject: str = "Re: x
 def test_the_nearest_mail_comes_last() -> None:
     found = answered_message_ids(email("", References="<a@x.org> <b@x.org>", In_Reply_To="<a@x.org>"))
     assert found == ("<b@x.org>", "<a@x.org>")
+    assert answered_message_ids(email("", In_Reply_To='your mail "a@x.org" (b@x.org)')) == ("<a@x.org>", "<b@x.org>")
 
 
 @pytest.mark.parametrize("value", ["", "no id", "<>", "<a b@x.org>", "<" * 10_000, "<" + "a" * 5_000 + ">"])

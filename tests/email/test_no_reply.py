@@ -12,7 +12,7 @@ from guarantee_email_agent.email.no_reply import is_automatic_subject, is_automa
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.files.yaml import load_documents
 
-OWN = frozenset({"Support@Example.com", "warranty+box@example.com"})
+OWN = frozenset({"Support@Example.com", "warranty+box@example.com", "hilfe@xn--mller-kva.example"})
 
 
 FORMS = frozenset({"noreply@shop.example"})
@@ -144,6 +144,7 @@ def test_senders_that_only_look_like_it_or_like_ours(sender: str) -> None:
         "SUPPORT@EXAMPLE.COM",
         "Support Team <support+ticket-5@example.com>",
         "warranty@example.com",
+        "hilfe@müller.example",
     ],
 )
 def test_our_own_addresses(sender: str) -> None:

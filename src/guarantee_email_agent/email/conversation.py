@@ -23,6 +23,7 @@ MIN_FINGERPRINT_LETTERS: Final = 40
 """Shorter texts ("see the photo") are what different people write, too."""
 
 _MESSAGE_ID: Final = r"<[^<>\s]{3,900}>"
+_BARE_MESSAGE_ID: Final = r'(?<![^>\s"(),;])[^<>\s"(),;@]{1,450}@[^<>\s"(),;@]{1,450}'
 _PLAIN_MESSAGE_ID: Final = r"<?[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,150}(?:@[A-Za-z0-9.:\[\]-]{1,150})?>?"
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 _DIGIT: Final = re.compile(r"\d")
@@ -36,7 +37,8 @@ def answered_message_ids(email: Email) -> tuple[str, ...]:
     found: list[str] = []
     for name in ("references", "in-reply-to"):
         for value in email.headers.get(name, ()):
-            found.extend(re.findall(_MESSAGE_ID, value))
+            bare = () if "<" in value else re.findall(_BARE_MESSAGE_ID, value)  # as some programs write it
+            found.extend([f"<{each}>" for each in bare] or re.findall(_MESSAGE_ID, value))
     return tuple(reversed(dict.fromkeys(reversed(found))))[-MAX_THREAD_IDS:]
 
 

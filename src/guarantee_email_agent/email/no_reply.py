@@ -40,7 +40,7 @@ from itertools import islice
 from guarantee_email_agent.email.parsing.email import Email, is_reply_or_forward
 from guarantee_email_agent.email.phrases import Key, Language, alternatives, languages, phrases_of
 from guarantee_email_agent.email.recipient import reply_recipient
-from guarantee_email_agent.utils.addresses import parse_addresses, strip_comments
+from guarantee_email_agent.utils.addresses import ascii_domain, parse_addresses, strip_comments
 
 # A fast check first: one of these stands in every sender that the three patterns match.
 _SENDER_STEM = re.compile("|".join(map(re.escape, phrases_of("sender stems"))))
@@ -215,7 +215,7 @@ def _keyword(value: str) -> str:
 
 def _strip_subaddress(address: str) -> str:
     local, _, domain = address.rpartition("@")
-    return f"{local.partition('+')[0]}@{domain}"
+    return f"{local.partition('+')[0]}@{ascii_domain(domain) or domain}"
 
 
 @lru_cache(maxsize=8)  # the same set for every mail of a run
