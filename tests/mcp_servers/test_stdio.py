@@ -117,8 +117,8 @@ def test_at_its_end_what_it_does_is_finished_and_nothing_is_waited_for(
 ) -> None:
     raw.begin(1, "wait")
     raw.begin(2, "work", file=str(tmp_path / "done"))
-    code, _, told = raw.end(by=by)
-    assert (code, told) == (0, "")
+    code, answers, told = raw.end(by=by)
+    assert (code, answers[2]["result"]["structuredContent"], told) == (0, {}, "")
     assert (tmp_path / "done").read_text() == "done"
 
 

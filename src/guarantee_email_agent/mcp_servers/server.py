@@ -63,6 +63,7 @@ logger = logging.getLogger(__name__)
 
 _MAX_PROBLEMS = 5  # of one call's arguments that are reported
 _MAX_NAME_CHARS = 80
+_SETTLE_S: Final = 0.1
 
 _Result = TypeVar("_Result")
 
@@ -365,5 +366,10 @@ def _read_stdin(loop: asyncio.AbstractEventLoop, lines: asyncio.Queue[bytes]) ->
 
 
 async def _until_empty(lines: asyncio.Queue[bytes]) -> AsyncIterator[bytes]:
+    """The end is told once what was begun in a thread is done: with it the SDK drops what has no answer yet."""
     while line := await lines.get():
         yield line
+    await asyncio.sleep(_SETTLE_S)  # what came last is begun
+    while (limiter := _limiter.get(None)) is not None and limiter.borrowed_tokens:
+        await asyncio.sleep(_SETTLE_S)
+    await asyncio.sleep(_SETTLE_S)  # and answered
