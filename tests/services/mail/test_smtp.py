@@ -159,8 +159,11 @@ def test_a_server_that_offers_no_login_is_told(scripted: Callable[..., MailServe
     assert "offers no login here" in error.message
 
 
-def test_a_login_that_fails_for_now_can_be_tried_again(scripted: Callable[..., MailServer]) -> None:
-    server = scripted({b"AUTH": b"454 not now\r\n"}, extensions=b"250-AUTH PLAIN\r\n")
+@pytest.mark.parametrize(("methods", "answer"), [(b"PLAIN", b"454 not now\r\n"), (b"CRAM-MD5", b"334 a\r\n")])
+def test_a_login_that_fails_for_now_can_be_tried_again(
+    scripted: Callable[..., MailServer], methods: bytes, answer: bytes
+) -> None:
+    server = scripted({b"AUTH": answer}, extensions=b"250-AUTH " + methods + b"\r\n")
     error = refusal(dataclasses.replace(server, user="user", password="secret"))
     assert (error.code, error.retryable) == ("mail_unavailable", True)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import binascii
 import imaplib
 import re
 import threading
@@ -309,8 +308,6 @@ def _log_in_with_token(client: IMAPClient, server: MailServer, token: str) -> No
     login = TokenLogin(server, token, offered)
     try:
         client.sasl_login(MECHANISM, login.answer)
-    except binascii.Error:
-        raise server.unavailable("asks for something in the login that cannot be read") from None
     except LoginError as error:
         said = login.describe(error)
         if isinstance(error.__context__, IMAPClientAbortError):

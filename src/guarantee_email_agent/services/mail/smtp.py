@@ -94,7 +94,7 @@ def _connect_with(server: MailServer, token: str | None, deadline: float) -> smt
                 _log_in(connection, server)
             on_error.pop_all()
             return connection
-    except (OSError, smtplib.SMTPException) as error:
+    except (OSError, smtplib.SMTPException, ValueError) as error:
         raise _to_tool_error(error, server) from None
 
 
@@ -172,11 +172,8 @@ def _log_in_with_token(connection: smtplib.SMTP, server: MailServer, token: str)
         if code == _CHALLENGE:
             code, response = connection.docmd(first)
     while code == _CHALLENGE:
-        try:
-            challenge = base64.b64decode(response)
-        except ValueError:
-            raise server.unavailable("asks for something in the login that cannot be read") from None
-        code, response = connection.docmd(base64.b64encode(login.acknowledge(challenge)).decode())
+        answer = login.acknowledge(base64.b64decode(response))
+        code, response = connection.docmd(base64.b64encode(answer).decode())
     if code == _LOGGED_IN:
         return
     said = f"{code} {login.describe(response)}"
@@ -238,7 +235,9 @@ def _to_tool_error(error: Exception, server: MailServer) -> ToolError:
             return server.connection_error(error.__context__)
         case smtplib.SMTPException():
             return server.unavailable(f"failed: {format_response(error)}")
-    return server.connection_error(error)
+        case OSError():
+            return server.connection_error(error)
+    return server.unavailable("answers in a way that cannot be read")
 
 
 def _quit(connection: smtplib.SMTP) -> None:
