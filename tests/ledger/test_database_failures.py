@@ -103,6 +103,17 @@ def test_a_file_that_this_user_may_not_write(tmp_path: Path) -> None:
             look(str(tmp_path / "folder/ledger.db"))  # root, no file refuses
 
 
+def test_a_file_that_is_taken_away_is_an_outage_until_it_is_back(tmp_path: Path) -> None:
+    file, elsewhere = tmp_path / "ledger.db", tmp_path / "elsewhere.db"
+    with closing(open_ledger(str(file), key=KEY)) as ledger:
+        file.rename(elsewhere)
+        assert outage(lambda: claimed(ledger)).code == "ledger_replaced"
+        file.touch()
+        assert outage(ledger.id).code == "ledger_replaced"
+        elsewhere.rename(file)
+        claimed(ledger)
+
+
 def test_a_ledger_that_stays_locked(ledger_location: str, ledger_sql: Any) -> None:
     with closing(open_ledger(ledger_location, key=KEY, lock_timeout_s=1)) as ledger:
         held = claimed(ledger)

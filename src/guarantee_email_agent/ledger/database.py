@@ -264,6 +264,7 @@ def _open_sqlite(path: Path, now: Callable[[], float], lock_timeout_s: float, re
     else:
         _create_private_file(path)
         place = URL.create("sqlite", database=str(path))
+    opened = os.stat(path) if os.path.exists(path) else None
     engine = create_engine(
         place,
         connect_args={"timeout": lock_timeout_s, "isolation_level": None},
@@ -284,6 +285,13 @@ def _open_sqlite(path: Path, now: Callable[[], float], lock_timeout_s: float, re
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA fullfsync = ON")  # macOS: past the disk's own cache
         connection.execute("PRAGMA foreign_keys = ON")
+
+    @event.listens_for(engine, "do_connect")
+    @event.listens_for(engine, "checkout")
+    def _require_same_file(*_: object) -> None:  # what is written to a file that was removed is lost at its end
+        if opened is not None and not (os.path.exists(path) and os.path.samestat(os.stat(path), opened)):
+            text = "was taken away or replaced while it is used. Put it back, or stop every agent and start it anew"
+            raise LedgerError(f"The ledger {path} {text}", "ledger_replaced", outage=True)
 
     return Database(engine, str(path), (), lock_timeout_s, now)
 
