@@ -74,6 +74,7 @@ def test_only_the_header_names_a_mail_in_any_form(folder: MaildirFolder, raw: by
     (folder.directory / "cur" / "not to be read").symlink_to("not to be read")
     (folder.directory / "cur" / "1:2,").write_bytes(raw)
     assert folder.has_message_id("<a@example.com>") is is_found
+    assert sorted(folder.read_since(0.0, 3)) == sorted([b"", raw[:3]])
 
 
 def test_a_file_in_place_of_the_folder_is_told_and_nothing_is_stored(maildir: Maildir, tmp_path: Path) -> None:

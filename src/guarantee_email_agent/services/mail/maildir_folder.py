@@ -217,16 +217,17 @@ class MaildirFolder:
         return False
 
     def read_since(self, since: float, most_bytes: int) -> Iterator[bytes]:
-        """The beginning of each mail that came here since then; one that is moved meanwhile is left out."""
+        """The beginning of each mail that came here since then, none of one that cannot be read."""
         for part in ("new", "cur"):
             with suppress(FileNotFoundError), os.scandir(self.directory / part) as files:
                 for file in files:
-                    with suppress(FileNotFoundError, NoFileError):
-                        try:
-                            if file.stat().st_mtime >= since:
-                                yield read_start(file.path, most_bytes)
-                        except PermissionError:  # it may be any answer
-                            yield b""
+                    try:
+                        if file.stat().st_mtime >= since:
+                            yield read_start(file.path, most_bytes)
+                    except (FileNotFoundError, NoFileError):
+                        continue
+                    except OSError:  # it may be any answer
+                        yield b""
 
     def make(self) -> None:
         """The folder, or what it lacks of one, with its place in the Maildir on the disk."""
