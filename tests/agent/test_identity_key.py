@@ -31,14 +31,11 @@ def test_the_environment_wins_and_no_file_is_made(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_several_machines_need_one_key_in_the_environment() -> None:
-    assert "LEDGER_KEY is not set" in refusal(config("postgresql://db.example.com/agent"))
-    assert identity_key(config("postgresql://db.example.com/agent", "one"))
-
-
-def test_a_url_from_the_environment_counts_as_shared(tmp_path: Path) -> None:
+def test_several_machines_need_one_key_in_the_environment(tmp_path: Path) -> None:
     shared = replace(config(tmp_path / "ledger.db"), secrets=Secrets(ledger_url="postgresql://db.example.com/agent"))
-    assert "LEDGER_KEY is not set" in refusal(shared)
+    for each in (shared, config("postgresql://db.example.com/agent")):
+        assert "LEDGER_KEY is not set" in refusal(each)
+    assert identity_key(config("postgresql://db.example.com/agent", "one"))
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_a_location_that_cannot_work(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_sqlite_url_names_a_file_as_well(tmp_path: Path) -> None:
     with closing(open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}", key=KEY)) as ledger:
         claimed(ledger)
-    assert (tmp_path / "ledger.db").exists()
+        assert {file.stat().st_mode & 0o777 for file in tmp_path.glob("ledger.db*")} == {0o600}  # for its owner alone
 
 
 def test_an_empty_key_is_refused(tmp_path: Path) -> None:

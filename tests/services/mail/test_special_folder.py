@@ -40,13 +40,22 @@ def test_a_folder_that_is_named_is_made(open_mailbox: Opener, mail_servers: Mail
         mail_servers.remove_folder("Entw&-APw-rfe der Technik")
 
 
+@pytest.mark.parametrize(
+    ("rewrite", "folder"),
+    [
+        ({rb"\Junk": rb"\Drafts"}, "Junk"),
+        ({b'NAMESPACE (("" "."))': b"NAMESPACE NIL"}, "Drafts"),
+        ({b'NAMESPACE (("" ".")': b'NAMESPACE (("" "." "X-PARAM" ("FLAG1" "FLAG2"))'}, "Drafts"),
+        ({b"* SEARCH ": b"* SEARCH 77\r\n* SEARCH "}, "Drafts"),
+    ],
+)
 def test_the_folder_that_the_server_names_is_used_whatever_it_is_called(
-    proxied: Proxied, mail_servers: MailServers
+    proxied: Proxied, mail_servers: MailServers, rewrite: dict[bytes, bytes], folder: str
 ) -> None:
-    swapped = {rb"\Drafts": rb"\Former", rb"\Junk": rb"\Drafts"}
-    with proxied(rewrite=swapped) as (mailbox, _):
+    with proxied(rewrite={rb"\Drafts": rb"\Former"} | rewrite) as (mailbox, _):
         mailbox.save_draft(REPLY)
-    assert message_ids(mail_servers.folder("Junk")) == [REPLY.message_id]
+        assert mailbox.find_draft(REPLY.message_id) == "saved"
+    assert message_ids(mail_servers.folder(folder)) == [REPLY.message_id]
 
 
 @pytest.fixture
