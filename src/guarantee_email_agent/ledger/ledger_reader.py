@@ -13,14 +13,14 @@ from tempfile import TemporaryFile
 from types import TracebackType
 from typing import Any, Final, Self
 
-from sqlalchemy import ColumnElement, Select, func, inspect, select, text
+from sqlalchemy import ColumnElement, Select, func, select, text
 
 from guarantee_email_agent.ledger.agents import ALL_AGENTS, RunningAgent, running_agent
 from guarantee_email_agent.ledger.comparisons import COUNTS, ComparisonCount
 from guarantee_email_agent.ledger.database import open_database, sqlite_file
-from guarantee_email_agent.ledger.facts import TOO_OLD, read_fact
+from guarantee_email_agent.ledger.facts import TOO_OLD
 from guarantee_email_agent.ledger.interventions import SHORT_KEY
-from guarantee_email_agent.ledger.opening import KEY_FINGERPRINT, missing_columns, require_key, require_version
+from guarantee_email_agent.ledger.opening import has_schema, missing_columns
 from guarantee_email_agent.ledger.tables import current_time, facts, locations, mails
 from guarantee_email_agent.services.ports import Outcome
 from guarantee_email_agent.utils.errors import ConfigurationError
@@ -80,7 +80,7 @@ class LedgerReader:
         self._location = location
         self._database = open_database(location, now, timeout_s, read_only=True)
         try:
-            self._check()
+            self._require_ledger()
         except BaseException:
             self._database.close()
             raise
@@ -169,9 +169,7 @@ class LedgerReader:
 
     def require_key(self, key: bytes) -> None:
         """Raises ConfigurationError for another key than the agents', by which no location is known."""
-        with self._database.read_transaction() as connection:
-            fingerprint = read_fact(connection, KEY_FINGERPRINT)
-        require_key(self.name, str(fingerprint), key)
+        self._require_ledger(key)
 
     def at(self, location_key: str) -> LedgerRow | None:
         """The mail that was seen at this location."""
@@ -189,11 +187,10 @@ class LedgerReader:
                 connection.execute(text("SET TRANSACTION READ ONLY"))
             return list(connection.execute(statement))
 
-    def _check(self) -> None:
+    def _require_ledger(self, key: bytes | None = None) -> None:
         with self._database.read_transaction() as connection:
-            if not inspect(connection).has_table(facts.name):
+            if not has_schema(self._database, connection, key):
                 raise _missing(self.name)
-            require_version(connection, self.name, read_fact(connection, "schema_version"))
 
 
 def _changed_in(since: float, until: float | None) -> list[ColumnElement[bool]]:

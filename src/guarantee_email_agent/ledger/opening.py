@@ -65,7 +65,7 @@ def open_ledger_to_read(
         if not file.exists() or file.stat().st_size == 0:
             return None
     with _closed_where_it_fails(database), database.read_transaction() as connection:
-        is_there = _has_schema(database, connection, key)
+        is_there = has_schema(database, connection, key)
         if is_there:
             database.require_write_access(connection, mails.name)
     if not is_there:
@@ -98,7 +98,7 @@ def _is_lasting(error: LedgerError, database: Database) -> bool:
 def prepare_schema(database: Database, connection: Connection, key: bytes) -> None:
     """Create the tables, or check that the existing ones are a ledger of this version made with `key`."""
     database.lock_for_creation(connection)
-    if not _has_schema(database, connection, key):
+    if not has_schema(database, connection, key):
         metadata.create_all(connection)
         ledger_id = secrets.token_hex(8)  # neither secret nor personal: it stands in the mailbox
         known = {"schema_version": str(SCHEMA_VERSION), KEY_FINGERPRINT: _fingerprint(key), LEDGER_ID: ledger_id}
@@ -119,53 +119,44 @@ def missing_columns(connection: Connection) -> list[str]:
     return [column.name for column in mails.columns if column.name not in there]
 
 
-def _has_schema(database: Database, connection: Connection, key: bytes) -> bool:
-    """Whether there is a ledger made with `key`; False where there are no tables yet. Nothing is written.
+def has_schema(database: Database, connection: Connection, key: bytes | None = None) -> bool:
+    """Whether there is a ledger, made with `key` where one is given; False without any table. Nothing is written.
 
     Raises ConfigurationError for another program's file, another key or another version, LedgerError for damage.
     """
-    tables = set(inspect(connection).get_table_names())
+    name, tables = database.name, set(inspect(connection).get_table_names())
     if facts.name not in tables:
         if database.dialect == "sqlite" and tables:
             raise ConfigurationError(
-                f"{database.name} is another program's database ({', '.join(sorted(tables)[:3])}). "
+                f"{name} is another program's database ({', '.join(sorted(tables)[:3])}). "
                 "Name a file of its own in agent.ledger",
                 "ledger_not_ours",
             )
         return False
     known = {row.name: row.value for row in connection.execute(select(facts))}
-    require_version(connection, database.name, known.get("schema_version") if KEY_FINGERPRINT in known else None)
-    require_key(database.name, known[KEY_FINGERPRINT], key)
-    return True
-
-
-def require_version(connection: Connection, name: str, version: str | None) -> None:
-    """Raises ConfigurationError for the ledger of another version, LedgerError for none at all, or not a whole one."""
-    lacks = metadata.tables.keys() - set(inspect(connection).get_table_names())
-    if version is None or not version.isdecimal() or int(version) < 1 or (int(version) == SCHEMA_VERSION and lacks):
+    written = known.get("schema_version", "") if known.keys() >= {KEY_FINGERPRINT, LEDGER_ID} else ""
+    version = int(written) if written.isdecimal() else 0
+    if version < 1 or (version == SCHEMA_VERSION and not tables.issuperset(metadata.tables)):
         raise LedgerError(f"The ledger {name} is damaged. Restore it from a backup", "ledger_corrupt")
-    if int(version) > SCHEMA_VERSION:
+    if version > SCHEMA_VERSION:
         raise ConfigurationError(
             f"The ledger {name} was written by a newer version of the agent (schema {version}; this one knows "
             f"{SCHEMA_VERSION}). Update this agent",
             "ledger_newer_schema",
         )
-    if int(version) < SCHEMA_VERSION:
+    if version < SCHEMA_VERSION:
         raise ConfigurationError(
             f"The ledger {name} was written by an earlier version of the agent (schema {version}). Let that one finish "
             "its mails, then name another ledger and start once with 'run --take-over' (docs/upgrade.md)",
             "ledger_older_schema",
         )
-
-
-def require_key(name: str, fingerprint: str, key: bytes) -> None:
-    """Raises ConfigurationError where the ledger of this fingerprint was made with another key."""
-    if not hmac.compare_digest(fingerprint, _fingerprint(key)):
+    if key is not None and not hmac.compare_digest(known[KEY_FINGERPRINT], _fingerprint(key)):
         raise ConfigurationError(
             f"The ledger {name} was begun with another key. Use that one (LEDGER_KEY, or the .key file beside it): "
             "with a new key every mail would look new and be answered again",
             "ledger_wrong_key",
         )
+    return True
 
 
 def _fingerprint(key: bytes) -> str:
