@@ -245,13 +245,14 @@ class TestPaths:
         (folder / "my.md").write_text("main")
         (folder / "c.yaml").write_text(
             "instructions: {main: my.md, scenarios_dir: ../instructions/scenarios}\n"
-            "eval: {test_suite_path: suite}\nlogging: {file: log/agent.log}\n"
+            "eval: {test_suite_path: suite}\nlogging: {file: log/agent.log}\nagent: {ledger: 'sqlite:///l.db'}\n"
         )
         config = load_config(Path("conf/c.yaml"), {}, cwd)
         assert config.instructions.main == folder / "my.md"
         assert config.instructions.scenarios_dir == cwd / "instructions" / "scenarios"
         assert config.eval.test_suite_path == folder / "suite"
         assert config.logging.file == folder / "log" / "agent.log"
+        assert config.ledger_location == str(folder / "l.db")
 
     def test_half_of_the_instructions_is_not_completed_from_elsewhere(self, cwd: Path) -> None:
         (cwd / "instructions" / "main.md").unlink()

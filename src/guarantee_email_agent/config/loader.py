@@ -88,7 +88,7 @@ def load_config(path: Path | None = None, environ: Mapping[str, str] | None = No
     if issues or isinstance(built, list):
         raise _error(issues)
     config: Config = _with_absolute_paths(built, folder)
-    ledger = config.agent.ledger
+    ledger = re.sub(r"sqlite:///(?=[^:?]+$)", "", config.agent.ledger)  # a path like any other of the file
     return replace(
         config,
         agent=replace(config.agent, ledger=ledger if "://" in ledger else str(_absolute(folder, Path(ledger)))),

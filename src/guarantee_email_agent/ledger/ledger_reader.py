@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from pathlib import Path
 from tempfile import TemporaryFile
 from types import TracebackType
 from typing import Any, Final, Self
@@ -75,8 +74,8 @@ class LedgerReader:
     def __init__(self, location: str, *, now: Callable[[], float] = time.time, timeout_s: float = _TIMEOUT_S) -> None:
         """location: as `open_ledger` has it. Raises ConfigurationError for what is no ledger of this version."""
         with suppress(PermissionError):  # whether there is one, this user cannot see
-            if "://" not in location and not Path(location).exists():
-                raise _missing(location)
+            if (file := sqlite_file(location)) is not None and not file.exists():
+                raise _missing(str(file))
         self._location = location
         self._database = open_database(location, now, timeout_s, read_only=True)
         try:
