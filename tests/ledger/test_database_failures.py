@@ -66,16 +66,6 @@ def test_an_empty_key_is_refused(tmp_path: Path) -> None:
     assert misconfigured(str(tmp_path / "ledger.db"), key=b"").code == "ledger_no_key"
 
 
-@pytest.mark.parametrize("done", ["DELETE FROM ledger_facts WHERE name = 'ledger_id'", "DROP TABLE ledger_places"])
-@pytest.mark.parametrize("look", [partial(open_ledger, key=KEY), partial(open_ledger_to_read, key=KEY), LedgerReader])
-def test_what_is_gone_is_damage(ledger_location: str, ledger_sql: Any, done: str, look: Any) -> None:
-    open_ledger(ledger_location, key=KEY).close()
-    ledger_sql.rows(done)
-    with pytest.raises(LedgerError) as caught:
-        look(ledger_location)
-    assert caught.value.code == "ledger_corrupt"
-
-
 def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "tickets.db"
     with closing(sqlite3.connect(path)) as connection:

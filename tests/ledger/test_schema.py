@@ -33,12 +33,14 @@ def test_one_without_the_newest_columns_is_brought_up_to_date(ledger_location: s
 
 
 @pytest.mark.parametrize(
-    ("version", "code"),
+    ("change", "code"),
     [
-        ("5", "ledger_older_schema"),
-        ("99", "ledger_newer_schema"),
-        ("0", "ledger_corrupt"),
-        ("x", "ledger_corrupt"),
+        ("UPDATE ledger_facts SET value = '5' WHERE name = 'schema_version'", "ledger_older_schema"),
+        ("UPDATE ledger_facts SET value = '99' WHERE name = 'schema_version'", "ledger_newer_schema"),
+        ("UPDATE ledger_facts SET value = '0' WHERE name = 'schema_version'", "ledger_corrupt"),
+        ("UPDATE ledger_facts SET value = 'x' WHERE name = 'schema_version'", "ledger_corrupt"),
+        ("DELETE FROM ledger_facts WHERE name = 'ledger_id'", "ledger_corrupt"),
+        ("DROP TABLE ledger_places", "ledger_corrupt"),
     ],
 )
 @pytest.mark.parametrize(
@@ -50,15 +52,16 @@ def test_one_without_the_newest_columns_is_brought_up_to_date(ledger_location: s
     ],
     ids=["to work", "to check", "to read"],
 )
-def test_one_of_another_version_is_refused_and_left_as_it_is(
-    ledger_location: str, ledger_sql: Any, version: str, code: str, opens: Callable[[str], object]
+def test_one_of_another_version_or_not_whole_is_refused_and_left_as_it_is(
+    ledger_location: str, ledger_sql: Any, change: str, code: str, opens: Callable[[str], object]
 ) -> None:
     open_ledger(ledger_location, key=KEY).close()
-    ledger_sql.rows("UPDATE ledger_facts SET value = ? WHERE name = 'schema_version'", version)
+    ledger_sql.rows(change)
+    facts = ledger_sql.rows("SELECT * FROM ledger_facts ORDER BY name")
     with pytest.raises(AgentError) as refused:
         opens(ledger_location)
     assert refused.value.code == code
-    assert ledger_sql.rows("SELECT value FROM ledger_facts WHERE name = 'schema_version'") == [(version,)]
+    assert ledger_sql.rows("SELECT * FROM ledger_facts ORDER BY name") == facts
 
 
 def test_several_agents_may_start_on_a_new_ledger_at_once(ledger_location: str, ledger_sql: Any) -> None:
