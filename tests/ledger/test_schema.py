@@ -90,6 +90,7 @@ def test_who_only_reads_makes_no_ledger_and_each_needs_its_key(
     assert open_ledger_to_read(ledger_location, key=KEY) is None
     assert open_ledger_to_read(ledger_location, key=KEY) is None
     open_ledger(ledger_location, key=KEY).close()
-    with pytest.raises(AgentError) as caught:
-        opens(ledger_location, key=b"another key")
-    assert caught.value.code == "ledger_wrong_key"
+    for key, code in ((b"another key", "ledger_wrong_key"), (b"", "ledger_no_key")):
+        with pytest.raises(AgentError) as caught:
+            opens(ledger_location, key=key)
+        assert caught.value.code == code

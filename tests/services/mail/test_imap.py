@@ -138,6 +138,7 @@ def test_an_id_does_not_outlive_the_folder_it_was_for(open_mailbox: Opener, mail
     [
         ({rb" \*)": b")", b"$Agent": b"$Other"}, "mail_unsupported", "keeps no keywords in folder INBOX"),
         ({b"[READ-WRITE]": b"[READ-ONLY]"}, "mail_unsupported", "may only be read"),
+        ({b"OK [READ-WRITE] ": b"NO "}, "mail_folder_missing", "Check mailbox.imap.folder"),
         ({b"* SEARCH ": b"* SEARCH x "}, "mail_unavailable", "answers in a way that cannot be read"),
         ({b'INTERNALDATE "': b'INTERNALDATE 7 X "'}, "mail_unavailable", "answers in a way that cannot be read"),
         ({b"CAPABILITY IMAP4rev1": b"CAPABILITY \xff"}, "mail_unavailable", "answers in a way that cannot be read"),
@@ -162,13 +163,6 @@ def test_copies_are_filed_without_the_move_extension(
         assert ids(mailbox) == []
         assert mailbox.count_by_outcome()["unprocessed"] == 0
         assert message_ids(mail_servers.folder("Sent")) == [REPLY.message_id]
-
-
-def test_a_missing_folder_is_told(open_mailbox: Opener) -> None:
-    with refused("mail_folder_missing") as caught:
-        open_mailbox(folder="Nowhere").list_unprocessed(1)
-    assert "has no folder Nowhere" in caught.value.message
-    assert caught.value.message.endswith("Check mailbox.imap.folder")
 
 
 def test_a_lost_connection_is_made_anew(proxied: Proxied, mail_servers: MailServers) -> None:
@@ -314,14 +308,12 @@ class TestAppend:
     """Our own copy goes into Sent after the server took the reply."""
 
     def test_the_copy_is_filed_and_found(self, open_mailbox: Opener, mail_servers: MailServers) -> None:
+        assert open_mailbox(sent_copy="append").find_sent(REPLY.message_id) == "unknown"
         open_mailbox(sent_copy="append").send(REPLY)
         assert message_ids(mail_servers.folder("Sent")) == [REPLY.message_id]
         assert open_mailbox(sent_copy="append").find_sent(REPLY.message_id) == "sent"
         mail_servers.wait_until_sent()
         assert mail_servers.folder() == []
-
-    def test_without_a_copy_nothing_is_known(self, open_mailbox: Opener) -> None:
-        assert open_mailbox(sent_copy="append").find_sent(REPLY.message_id) == "unknown"
 
     def test_what_was_refused_is_known_not_to_be_sent(self, open_mailbox: Opener) -> None:
         mailbox = open_mailbox(sent_copy="append")
