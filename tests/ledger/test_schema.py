@@ -78,7 +78,7 @@ def test_who_only_reads_waits_for_no_writer(ledger_location: str) -> None:
         closing(open_ledger(ledger_location, key=KEY)) as writing,
         writing._database.write_transaction() as connection,
     ):
-        writing._database.lock_for_creation(connection)
+        writing._database.lock(connection)
         ledger = open_ledger_to_read(ledger_location, key=KEY, lock_timeout_s=1)
         ledger.close()
 

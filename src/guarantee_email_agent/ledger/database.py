@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
 SQLITE_CLOCK_FUNCTION: Final = "ledger_now"
 
-_CREATION_LOCK: Final = 4711_2026  # any numbers that every agent takes
-_ADMISSION_LOCK: Final = 4711_2027
+_LOCK: Final = 4711_2027  # any number that every agent takes
 _MAX_DETAIL_CHARS = 200
 
 _LOCKED = ("ledger_locked", "is locked: another program has been writing for too long. End what holds it")
@@ -167,17 +166,12 @@ class Database:
             problem += f" ({printable(detail.strip().splitlines()[0])[:_MAX_DETAIL_CHARS]})"
         return LedgerError(f"The ledger {self.name} {problem}", code, outage=True)
 
-    def lock_for_creation(self, connection: Connection) -> None:
-        """Hold off others who would create or change the tables, until the transaction ends."""
-        self._lock_for(connection, _CREATION_LOCK)
-
-    def lock_for_admission(self, connection: Connection) -> None:
-        """Hold off others who would read the clock or count mails, and write by it, until the transaction ends."""
-        self._lock_for(connection, _ADMISSION_LOCK)
-
-    def _lock_for(self, connection: Connection, number: int) -> None:
+    def lock(self, connection: Connection) -> None:
+        """Hold off others who would create the tables, or read the clock or count mails and write by it, until the
+        transaction ends.
+        """
         if self.dialect == "postgresql":  # SQLite's writer is alone anyway
-            connection.execute(select(func.pg_advisory_xact_lock(number)))
+            connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
 
     def require_write_access(self, connection: Connection, table: str) -> None:
         """Raises LedgerError where this server or user may only read. A file is looked at by `check_sqlite_place`."""

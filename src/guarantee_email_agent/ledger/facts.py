@@ -99,7 +99,7 @@ class ModelCosts:
     def add(self, usd: float) -> None:
         """Count what an answer of the language model cost."""
         with self._database.write_transaction() as connection:
-            self._database.lock_for_admission(connection)  # two that read the same sum would write one of the two
+            self._database.lock(connection)  # two that read the same sum would write one of the two
             name = _name_of_today(connection)
             write_fact(connection, name, repr(_cost(connection, name) + usd))
 

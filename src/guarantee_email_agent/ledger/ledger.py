@@ -248,7 +248,7 @@ class Ledger:
         if answered is None:
             return None
         with self._database.write_transaction() as connection:
-            self._database.lock_for_admission(connection)  # of two follow-ups at a time, one is the second
+            self._database.lock(connection)  # of two follow-ups at a time, one is the second
             _write_under_claim(connection, claim, tables.JOIN_THREAD, thread_key=answered.thread_key)
             return describe_thread(connection, claim.mail_key, answered)
 
@@ -271,7 +271,7 @@ class Ledger:
                 require_form(name, value, _HASH)
         joined_key = None if admission.thread_key == claim.mail_key else admission.thread_key
         with self._database.write_transaction() as connection:
-            self._database.lock_for_admission(connection)
+            self._database.lock(connection)
             now = tables.current_time(connection)
             limit = limit_reached(connection, claim.mail_key, admission, limits, now)
             values: dict[str, Any] = dict(tables.NOT_ADMITTED)
@@ -334,7 +334,7 @@ class Ledger:
         """
         require_form("mailbox_key", mailbox_key, _HASH)
         with self._database.write_transaction() as connection:
-            self._database.lock_for_admission(connection)  # two at once would each save one of its own
+            self._database.lock(connection)  # two at once would each save one of its own
             return save_first_start(connection, mailbox_key, earliest)
 
     def first_start_if_known(self, mailbox_key: str) -> float | None:

@@ -44,7 +44,6 @@ def open_ledger(
     lock_timeout_s: how long a call waits for others' writes; a server silent for twice as long counts as gone.
     Raises ConfigurationError for what the user has to correct, LedgerError for what may pass.
     """
-    _require_key(key)
     database = open_database(location, now, lock_timeout_s)
     with _closed_where_it_fails(database), database.write_transaction() as connection:
         prepare_schema(database, connection, key)
@@ -58,7 +57,6 @@ def open_ledger_to_read(
 
     Arguments and errors are those of `open_ledger`; a place where `run` could not write is refused as well.
     """
-    _require_key(key)
     database = open_database(location, now, lock_timeout_s, read_only=True)
     if (file := sqlite_file(location)) is not None:
         check_sqlite_place(file)
@@ -74,30 +72,22 @@ def open_ledger_to_read(
     return Ledger(database)
 
 
-def _require_key(key: bytes) -> None:
-    if not key:
-        raise ConfigurationError("LEDGER_KEY is empty. Set it to a secret of its own", "ledger_no_key")
-
-
 @contextmanager
 def _closed_where_it_fails(database: Database) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
         database.close()
-        if isinstance(error, LedgerError) and _is_lasting(error, database):
+        # A file stays read-only; a server may be a standby that is about to take over.
+        lasting = _CONFIGURATION | ({"ledger_read_only"} if database.dialect == "sqlite" else set())
+        if isinstance(error, LedgerError) and error.code in lasting:
             raise ConfigurationError(error.message, error.code) from None
         raise
 
 
-def _is_lasting(error: LedgerError, database: Database) -> bool:
-    # A file stays read-only; a server may be a standby that is about to take over.
-    return error.code in _CONFIGURATION or (error.code == "ledger_read_only" and database.dialect == "sqlite")
-
-
 def prepare_schema(database: Database, connection: Connection, key: bytes) -> None:
     """Create the tables, or check that the existing ones are a ledger of this version made with `key`."""
-    database.lock_for_creation(connection)
+    database.lock(connection)
     if not has_schema(database, connection, key):
         metadata.create_all(connection)
         ledger_id = secrets.token_hex(8)  # neither secret nor personal: it stands in the mailbox
@@ -160,4 +150,6 @@ def has_schema(database: Database, connection: Connection, key: bytes | None = N
 
 
 def _fingerprint(key: bytes) -> str:
+    if not key:
+        raise ConfigurationError("LEDGER_KEY is empty. Set it to a secret of its own", "ledger_no_key")
     return hmac.new(key, b"guarantee-email-agent ledger", hashlib.sha256).hexdigest()

@@ -49,7 +49,7 @@ def prune(database: Database, older_than_days: int) -> int:
     is forgotten before the clock has been steady for as long, so it has to be called every few weeks at least.
     """
     with database.write_transaction() as connection:
-        database.lock_for_admission(connection)
+        database.lock(connection)
         now = current_time(connection)
         before = now - older_than_days * _DAY_S
         if _steady_since(connection, now) > before:
