@@ -73,14 +73,6 @@ def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
         assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("tickets",)]
 
 
-def test_a_file_that_is_no_database(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.db"
-    path.write_text("serial_number,expiration_date\n" * 100)
-    error = outage(lambda: open_ledger(str(path), key=KEY))
-    assert error.code == "ledger_corrupt"
-    assert str(path) in error.message
-
-
 def test_a_file_that_this_user_may_not_write(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir(0o700)
     (tmp_path / "folder/ledger.db").touch()

@@ -3,12 +3,13 @@
 from pathlib import Path
 
 import pytest
-from ledgers import LOCATION, MAIL, WRITES, claimed
+from ledgers import KEY, LOCATION, MAIL, WRITES, claimed
 from sqlalchemy import update
 
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.ledger_reader import LedgerCount, LedgerReader, NoSuchMailError
+from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.ledger.tables import mails
 from guarantee_email_agent.utils.errors import ConfigurationError
 
@@ -58,6 +59,9 @@ def test_what_is_no_ledger_is_left_as_it_is(tmp_path: Path, content: bytes) -> N
     with pytest.raises((ConfigurationError, LedgerError), match=r"There is no ledger|is damaged, or no ledger"):
         LedgerReader(str(file))
     assert file.read_bytes() == content
+    if content:
+        with pytest.raises(LedgerError, match=r"ledger\.db is damaged, or no ledger"):
+            open_ledger(str(file), key=KEY)
 
 
 def test_a_mail_is_found_by_the_beginning_of_its_key(ledger: Ledger, ledger_location: str) -> None:

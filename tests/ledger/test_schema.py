@@ -87,8 +87,7 @@ def test_who_only_reads_waits_for_no_writer(ledger_location: str) -> None:
 def test_who_only_reads_makes_no_ledger_and_each_needs_its_key(
     ledger_location: str, opens: Callable[..., Ledger | None]
 ) -> None:
-    assert open_ledger_to_read(ledger_location, key=KEY) is None
-    assert open_ledger_to_read(ledger_location, key=KEY) is None
+    assert [open_ledger_to_read(ledger_location, key=KEY) for _ in range(2)] == [None, None]
     open_ledger(ledger_location, key=KEY).close()
     for key, code in ((b"another key", "ledger_wrong_key"), (b"", "ledger_no_key")):
         with pytest.raises(AgentError) as caught:
