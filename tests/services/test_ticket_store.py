@@ -15,6 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 from mcp_sessions import TICKET
+from processes import as_nobody
 from small_disks import limited
 from waiting import PATIENCE_S
 
@@ -122,6 +123,8 @@ class TestEarlierFormat:
 
 def test_only_the_owner_may_read_it(store: TicketStore, file: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    with as_nobody(), pytest.raises(ToolError, match=r"cannot be written \(Permission denied\)"):
+        TicketStore(file)
 
 
 def test_several_threads_and_connections_get_one_ticket_a_key(file: Path) -> None:

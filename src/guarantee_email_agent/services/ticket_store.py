@@ -63,9 +63,9 @@ class TicketStore:
         """The file is made where it is missing, readable by its owner alone. Raises ToolError."""
         self._file = file
         self._lock = threading.Lock()
-        if not file.parent.is_dir():
-            raise self._unusable(f"the folder {file.parent} does not exist. Create it, or name another file")
         try:
+            if not file.parent.is_dir():
+                raise self._unusable(f"the folder {file.parent} does not exist. Create it, or name another file")
             # It holds addresses of customers.
             os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
             self._inode = os.stat(file).st_ino

@@ -3,14 +3,16 @@
 import os
 import resource
 from collections.abc import Mapping
+from contextlib import nullcontext
 from datetime import date
 from pathlib import Path
 
 import pytest
+from processes import as_nobody
 from small_disks import limited
 
 from guarantee_email_agent.services.call_errors import ToolError
-from guarantee_email_agent.services.table.local_look_ups import WARRANTIES, WarrantyRecord
+from guarantee_email_agent.services.table.local_look_ups import WARRANTIES, WarrantyRecord, open_table
 from guarantee_email_agent.services.table.table import CsvTable, TableError, TableLayout, number_key, parse_key
 
 
@@ -125,9 +127,9 @@ class TestProblems:
         assert str(caught.value).startswith(f"{file.parent}/{message}")
 
     def test_a_file_that_is_not_there_is_one(self, file: Path) -> None:
-        message = r"cannot be read \(No such file or directory\)\. Create it, or name"
-        with pytest.raises(TableError, match=message):
-            opened(file)
+        for user, reason in ((nullcontext(), "No such file or directory"), (as_nobody(), "Permission denied")):
+            with user, pytest.raises(ToolError, match=rf"cannot be read \({reason}\)\. Create it, or name"):
+                open_table(file, WARRANTIES)
 
 
 class TestChange:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 
+from guarantee_email_agent.files.text_file import read_start
 from guarantee_email_agent.services.call_errors import ToolError, format_sqlite_error, sqlite_tool_error
 
 Row = TypeVar("Row")
@@ -299,10 +300,8 @@ class SqliteTable(Table[Row]):
 
 def is_sqlite(file: Path) -> bool:
     """By its first bytes, whatever its name; a file that cannot be read is none."""
-    if not file.is_file():
-        return False
-    with suppress(OSError), file.open("rb") as opened:
-        return opened.read(len(MAGIC)) == MAGIC
+    with suppress(OSError):
+        return read_start(file, len(MAGIC)) == MAGIC
     return False
 
 
