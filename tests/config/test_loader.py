@@ -263,6 +263,7 @@ class TestPaths:
         (cwd / "instructions").chmod(0o600)
         with as_nobody(cwd):
             assert "file instructions/main.md cannot be reached (Permission denied); create" in refusal(cwd).message
+        (cwd / "instructions").chmod(0o700)
 
 
 class TestSecrets:

@@ -74,11 +74,12 @@ def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_file_that_this_user_may_not_write(tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir(0o700)
-    (tmp_path / "folder/ledger.db").touch()
+    (tmp_path / "ledger.db").touch()
+    tmp_path.chmod(0)
     for look in (partial(open_ledger, key=KEY), partial(open_ledger_to_read, key=KEY), LedgerReader):
         with as_nobody(), pytest.raises(AgentError, match=r"cannot be opened .*Permission denied|SQLITE_CANTOPEN"):
-            look(str(tmp_path / "folder/ledger.db"))  # root, no file refuses
+            look(str(tmp_path / "ledger.db"))  # root, no file refuses
+    tmp_path.chmod(0o700)
 
 
 def test_a_file_that_is_taken_away_is_an_outage_until_it_is_back(tmp_path: Path) -> None:

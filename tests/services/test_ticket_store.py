@@ -123,8 +123,10 @@ class TestEarlierFormat:
 
 def test_only_the_owner_may_read_it(store: TicketStore, file: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    file.parent.chmod(0)
     with as_nobody(), pytest.raises(ToolError, match=r"cannot be written \(Permission denied\)"):
         TicketStore(file)
+    file.parent.chmod(0o700)
 
 
 def test_several_threads_and_connections_get_one_ticket_a_key(file: Path) -> None:

@@ -141,7 +141,6 @@ def test_an_id_does_not_outlive_the_folder_it_was_for(open_mailbox: Opener, mail
         ({b"OK [READ-WRITE] ": b"NO "}, "mail_folder_missing", "Check mailbox.imap.folder"),
         ({b"* SEARCH ": b"* SEARCH x "}, "mail_unavailable", "answers in a way that cannot be read"),
         ({b'INTERNALDATE "': b'INTERNALDATE 7 X "'}, "mail_unavailable", "answers in a way that cannot be read"),
-        ({b"CAPABILITY IMAP4rev1": b"CAPABILITY \xff"}, "mail_unavailable", "answers in a way that cannot be read"),
     ],
 )
 def test_a_folder_that_cannot_be_used_is_told(

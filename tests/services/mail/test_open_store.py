@@ -36,10 +36,12 @@ def with_mailbox(config: Config, **changes: Any) -> Config:
 
 @pytest.mark.parametrize(("mode", "read_only"), [("answer", False), ("observe", True)])
 def test_without_a_host_it_is_the_maildir(tmp_path: Path, mode: Any, read_only: bool) -> None:
-    for folder in ("cur", "new", "tmp"):
-        (tmp_path / folder).mkdir()
     config = Config(mailbox=MailboxSettings("support@example.com", tmp_path), agent=AgentSettings(mode=mode))
     check_mailbox(config)
+    with pytest.raises(ToolError):
+        open_configured_store(config, b"key")
+    for folder in ("cur", "new", "tmp"):
+        (tmp_path / folder).mkdir()  # which nobody has made
     store = open_configured_store(config, b"key")
     assert isinstance(store, Maildir)
     assert (store._directory, store._sender, store._read_only) == (tmp_path, "support@example.com", read_only)
@@ -119,12 +121,6 @@ def test_a_setting_that_cannot_be_used_is_named(changes: dict[str, Any], message
         opened(with_mailbox(WITH_PASSWORD, **changes))
     assert caught.value.message.startswith("mailbox.")
     assert caught.value.message.endswith(message)
-
-
-def test_a_maildir_that_is_not_there_is_made_by_nobody(tmp_path: Path) -> None:
-    with pytest.raises(ToolError):
-        open_configured_store(Config(mailbox=MailboxSettings("support@example.com", tmp_path / "inbox")), b"")
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

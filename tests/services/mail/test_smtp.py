@@ -1,6 +1,7 @@
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 from mail_servers import MailServers
@@ -160,9 +161,7 @@ def test_a_server_that_offers_no_login_is_told(scripted: Callable[..., MailServe
 
 
 @pytest.mark.parametrize(("methods", "answer"), [(b"PLAIN", b"454 not now\r\n"), (b"CRAM-MD5", b"334 a\r\n")])
-def test_a_login_that_fails_for_now_can_be_tried_again(
-    scripted: Callable[..., MailServer], methods: bytes, answer: bytes
-) -> None:
+def test_a_login_that_fails_for_now_can_be_tried_again(scripted: Any, methods: bytes, answer: bytes) -> None:
     server = scripted({b"AUTH": answer}, extensions=b"250-AUTH " + methods + b"\r\n")
     error = refusal(dataclasses.replace(server, user="user", password="secret"))
     assert (error.code, error.retryable) == ("mail_unavailable", True)

@@ -3,7 +3,6 @@
 import os
 import resource
 from collections.abc import Mapping
-from contextlib import nullcontext
 from datetime import date
 from pathlib import Path
 
@@ -127,8 +126,12 @@ class TestProblems:
         assert str(caught.value).startswith(f"{file.parent}/{message}")
 
     def test_a_file_that_is_not_there_is_one(self, file: Path) -> None:
-        for user, reason in ((nullcontext(), "No such file or directory"), (as_nobody(), "Permission denied")):
-            with user, pytest.raises(ToolError, match=rf"cannot be read \({reason}\)\. Create it, or name"):
+        for mode, reason in ((0, "Permission denied"), (0o755, "No such file or directory")):
+            file.parent.chmod(mode)
+            with (
+                as_nobody(file.parent if mode else None),
+                pytest.raises(ToolError, match=rf"cannot be read \({reason}\)\. Create it, or name"),
+            ):
                 open_table(file, WARRANTIES)
 
 
