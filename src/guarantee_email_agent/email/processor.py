@@ -346,14 +346,14 @@ def doubt_of_mail(email: Email, instructions: Instructions, triage: Triage, *, a
     text = f"{email.own_subject}\n\n{email.new_text}"
     if triage.reading.is_answer:
         return measure_doubt_of_answer(text)
-    gives_number, is_of_warranty = bool(triage.numbers), triage.look_up is not None and triage.look_up.is_of_warranties
+    is_of_warranty = triage.look_up is not None and triage.look_up.is_of_warranties
     return measure_doubt(
         text,
         instructions.lexicon,
         triage.language,
-        gives_number=gives_number,
+        gives_number=bool(triage.numbers),
         is_answer=asked,
-        gets_status=gives_number and is_of_warranty and not asked,
+        gets_status=is_of_warranty and triage.count == "one" and not asked,
     )
 
 

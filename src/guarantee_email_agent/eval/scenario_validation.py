@@ -74,12 +74,13 @@ def find_name_problems(data: object, known: KnownNames) -> Iterator[Problem]:
         yield from _unknown_name(expected, reason, "no instruction file has this reason", known.hand_over_reasons)
     previous = ("input", "previous_reply", "scenario")
     yield from _unknown_name(_section(met, "previous_reply"), previous, no_such_file, (*known.instructions, _PROVED))
-    for look_up, others in known.undecided.items():
-        mocked, told = _section(met, *_MOCKS[1:], look_up.name), look_up.told_statuses
+    for look_up, others in known.undecided.items() if used else ():
+        mocked = _section(met, *_MOCKS[1:], look_up.name) if used not in others else None
         tools = {"": mocked} if look_up.is_of_warranties else mocked if isinstance(mocked, dict) else {}
         for tool, answer in tools.items():
             status = _text(answer, look_up.status_key)
-            if status and used not in (None, *others) and word_key(status) not in map(word_key, told):
+            told = look_up.told_statuses if status else ()
+            if status and status not in told and word_key(status) not in map(word_key, told):
                 path = (*_MOCKS, look_up.name, *filter(None, [tool]), look_up.status_key)
                 wrong = f"must be {', '.join(told[:-1])} or {told[-1]}, not {_shown(status)}; any other word ends in"
                 ends = f"{' or '.join(map(repr, others))}, not in {used!r}{suggestion(status, told)}"

@@ -56,7 +56,8 @@ WITHDRAWAL_ELEMENT: Final = "withdrawals"
 READABLE_ELEMENT: Final = "readable-signs"
 SPOKEN_ELEMENT: Final = "spoken-signs"
 """Signs of a number in words, as who dictates one says them."""
-OPTIONAL_ELEMENTS = (*PLATE_ELEMENTS, HELP_ELEMENT, WITHDRAWAL_ELEMENT, READABLE_ELEMENT, SPOKEN_ELEMENT)
+WISH_ELEMENT: Final = "wishes"
+OPTIONAL_ELEMENTS = (*PLATE_ELEMENTS, HELP_ELEMENT, WITHDRAWAL_ELEMENT, READABLE_ELEMENT, SPOKEN_ELEMENT, WISH_ELEMENT)
 CORRECTION_ELEMENTS: dict[str, CorrectionKind] = {
     "retractions": "next",
     "retractions-behind": "last",
@@ -121,6 +122,7 @@ class Lexicon:
     labels: PhrasesOfKind[LabelKind]
     corrections: PhrasesOfKind[CorrectionKind]
     courtesies: PhrasesOfKind[Courtesy]
+    wishes: PhrasesOfKind[None]
     topics: PhrasesOfKind[TopicPhrase]
     unreadable: PhrasesOfKind[bool | None]
     """Whether a phrase counts behind the sentence of a number, too."""
@@ -137,6 +139,8 @@ class Lexicon:
     stop_words: frozenset[str]
     greetings: frozenset[str]
     spoken_signs: frozenset[str]
+    fillers: frozenset[str]
+    """Words that say nothing by themselves, or only join."""
     labelled: re.Pattern[str]
     self_labelled: re.Pattern[str]
     unlabelled: re.Pattern[str]
@@ -242,6 +246,7 @@ def _build(elements: _Elements, other_labels: Sequence[str]) -> Lexicon:
             (read_phrase(label, other_label) for label in other_labels),
             _parse_phrases(elements, "corrections", {**CORRECTION_ELEMENTS, WITHDRAWAL_ELEMENT: "withdrawal"}),
             _parse_phrases(elements, "courtesies", COURTESY_ELEMENTS),
+            _parse_phrases(elements, "wishes", {WISH_ELEMENT: None}),
             (phrase for element, topic in by_topic for phrase in _parse_topics(element, topic)),
             _parse_phrases(
                 elements, "unreadable", {"doubtful-signs": True, "unreadable-signs": False, READABLE_ELEMENT: None}
@@ -251,25 +256,30 @@ def _build(elements: _Elements, other_labels: Sequence[str]) -> Lexicon:
             _parse_phrases(elements, None, dict.fromkeys((EXPLAINED_ELEMENT, SPOKEN_ELEMENT, *WORD_ELEMENTS))),
         )
     )
+    stop_words, joiners, links = (
+        _parse_words(elements[name]) for name in ("empty-words", "list-joiners", "label-links")
+    )
     return Lexicon(
         meanings,
         labels=PhrasesOfKind(meanings, "labels"),
         corrections=PhrasesOfKind(meanings, "corrections"),
         courtesies=PhrasesOfKind(meanings, "courtesies"),
+        wishes=PhrasesOfKind(meanings, "wishes"),
         topics=PhrasesOfKind(meanings, "topics"),
         unreadable=PhrasesOfKind(meanings, "unreadable"),
         unsure_answers=PhrasesOfKind(meanings, "unsure-answers"),
         other_owners=PhrasesOfKind(meanings, "other-owners"),
-        links=_parse_words(elements["label-links"]),
+        links=links,
         owners=_parse_words(elements["owner-words"]),
         back_references=_parse_words(elements["back-references"]),
         denials=_parse_words(elements["denials"]),
-        joiners=_parse_words(elements["list-joiners"]),
+        joiners=joiners,
         alternatives=_parse_words(elements["alternatives"]),
         units=_parse_words(elements["units"]),
-        stop_words=_parse_words(elements["empty-words"]),
+        stop_words=stop_words,
         greetings=_parse_words(elements["greetings"]),
         spoken_signs=_parse_words(elements[SPOKEN_ELEMENT]),
+        fillers=stop_words | joiners | links,
         labelled=_parse_patterns(elements["labelled-serial"]),
         self_labelled=_parse_patterns(elements["self-labelled-serial"]),
         unlabelled=_parse_patterns(elements["unlabelled-serial"]),

@@ -112,8 +112,8 @@ def _evidence(words: TokenizedText, lexicon: Lexicon) -> _Evidence:
     labels = {index for label in serial for index in range(label.first, label.end)}
     faults = {each.first for each in topics if each.payload.topic == FAULT}
     return _Evidence(
-        bool(labels) or any(each.payload.weight >= WEIGHT_OF_QUESTION for each in of_warranty),
-        any(each.payload.topic not in (*WARRANTY.topics, FAULT) for each in topics),
+        bool(labels) or max([each.payload.weight for each in of_warranty], default=0) >= WEIGHT_OF_QUESTION,
+        not {each.payload.topic for each in topics} <= {*WARRANTY.topics, FAULT},
         {each.first for each in of_warranty if each.payload.weight > WEIGHT_OF_DEVICE and each.first not in labels},
         faults.union(lexicon.denials_in(words) if of_warranty else ()),
         labels,
@@ -123,22 +123,25 @@ def _evidence(words: TokenizedText, lexicon: Lexicon) -> _Evidence:
 def _wants_other(words: TokenizedText, lexicon: Lexicon, evidence: _Evidence) -> Doubt | None:
     """All there is where who gives a number wants more than its status: "any jars left for sale?".
 
-    That is, asks for something and speaks of neither warranty, repair nor fault, or has a question that does not.
+    That is, asks for something and speaks of neither warranty, repair nor fault, or has a sentence that does so.
     """
     explained = evidence.named | evidence.faults
     is_question = "?" in words.text
     if not explained and (is_question or any(each.payload == "request" for each in lexicon.courtesies.find(words))):
         return _doubt_of(words, lexicon, 0, len(words.folded), MIN_CONTENT)
-    doubt: Doubt | None = None
-    explained |= evidence.labels
+    wishes = {each.first for each in lexicon.wishes.find(words)}
+    if not (is_question or wishes):
+        return None
+    explained |= evidence.labels.union(each.first for each in lexicon.corrections.find(words))
     lines = filter(words.starts_line, words.line_starts())
     starts = sorted({0, *lines, *compress(count(), words.starts_sentence)})
     for first, end in pairwise((*starts, len(words.folded))):
         behind = words.gaps[end] if end < len(words.folded) else f"{words.text[words.ends[-1] :]} "
         is_asked = "?" in behind and behind[-1].isspace()  # not that of a link
-        if is_asked and explained.isdisjoint(range(first, end)):
-            doubt = doubt or _doubt_of(words, lexicon, first, end, MIN_ASKED)
-    return doubt
+        is_other = (is_asked or not wishes.isdisjoint(range(first, end))) and explained.isdisjoint(range(first, end))
+        if is_other and (doubt := _doubt_of(words, lexicon, first, end, MIN_ASKED)):
+            return doubt
+    return None
 
 
 def _doubt_of(words: TokenizedText, lexicon: Lexicon, first: int, end: int, least: int) -> Doubt | None:

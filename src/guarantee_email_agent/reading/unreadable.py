@@ -135,7 +135,7 @@ def _doubts_number(
 
 def _goes_on_in_words(words: TokenizedText, end: int, lexicon: Lexicon) -> bool:
     """Whether a sign or two follow that may belong to words[:end]: "KT-77120 and a nine", "KT-77120 with a 9 on it"."""
-    fillers = lexicon.stop_words, lexicon.joiners, lexicon.links
+    fillers = lexicon.fillers
     for index in range(end, min(end + MAX_FILLERS + 1, len(words.folded))):
         if words.starts_sentence[index] or words.starts_line(index):
             return False
@@ -145,10 +145,10 @@ def _goes_on_in_words(words: TokenizedText, end: int, lexicon: Lexicon) -> bool:
             if gap == " ":  # the I of "KT-77120 is what I can read" is a word
                 word, behind = words.folded[index : index + 2]
                 counts = word in lexicon.stop_words or lexicon.never.fullmatch(f"{word}{behind}".upper())
-                return not counts and any(behind in each for each in fillers)
+                return not counts and behind in fillers
             is_last = not gap or gap[0] == "\n" or gap.rstrip("\n") in (", ", ". ", "! ", "; ", ") ", ",", ".", "!")
             return is_last and words.folded[end] in lexicon.joiners
-        if not any(words.folded[index] in each for each in fillers):
+        if words.folded[index] not in fillers:
             return False
     return False
 
