@@ -62,11 +62,16 @@ def test_what_cannot_be_done_is_one_line(
     assert list((tmp_path / "evals" / "scenarios").iterdir()) == []
 
 
-def test_the_built_in_scenarios_are_not_written_to(run: Run, tmp_path: Path) -> None:
+def test_the_built_in_scenarios_and_a_drawn_suite_are_not_written_to(run: Run, tmp_path: Path) -> None:
     (tmp_path / "mail.eml").write_text(MAIL, encoding="utf-8")
     done = run("capture", "mail.eml")
     assert done.returncode == 2
     assert "Run 'guarantee-email-agent init' to have them here" in done.stderr
+    (tmp_path / "drawn" / "below").mkdir(parents=True)
+    (tmp_path / "drawn" / "_manifest.yml").write_text("drawn_from: 9\n")
+    for command in (["capture", "mail.eml"], ["mock", "import", "shop", "https://localhost"]):
+        done = run(*command, "--eval-dir", "drawn/below")
+        assert (done.returncode, "one file more would break the draw" in done.stderr) == (2, True)
 
 
 def test_a_follow_up_in_the_mailbox_has_the_reply_that_the_ledger_knows(mail: Path, run: Run, tmp_path: Path) -> None:

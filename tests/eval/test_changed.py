@@ -135,7 +135,7 @@ def test_what_a_judge_imports_counts(suite: KeptSuite, caplog: pytest.LogCapture
     assert origins(suite) == [None] * 3
 
 
-def test_a_mail_beside_a_scenario_counts(suite: KeptSuite) -> None:
+def test_a_mail_beside_a_scenario_counts_and_its_folder(suite: KeptSuite) -> None:
     suite.take("missing_info_1031")
     suite.run()
     suite.run(changed=True)
@@ -144,6 +144,15 @@ def test_a_mail_beside_a_scenario_counts(suite: KeptSuite) -> None:
     mail.write_bytes(mail.read_bytes().replace(b"Subject: ", b"X-Mailer: none\nSubject: ", 1))
     suite.run(changed=True)
     assert origins(suite) == [None, "run-2", "run-2", "run-2"]
+    (suite.folder / "more").mkdir()  # where another judge may lie beside them
+    for file in (mail, mail.with_suffix(".yaml"), suite.folder / "valid_warranty_003.yaml"):
+        file.rename(file.parent / "more" / file.name)
+    with RunStore(suite.file) as store:
+        stale = find_stale(store, "last", suite.config, suite.folder).stale
+    assert stale == {"missing_info_1031", "valid_warranty_003"}
+    for expected in ([None, None, "run-2", "run-2"], ["run-5", "run-5", "run-2", "run-2"]):
+        suite.run(changed=True)
+        assert origins(suite) == expected
 
 
 def test_an_invalid_file_is_read_again(suite: KeptSuite) -> None:

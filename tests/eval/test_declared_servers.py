@@ -122,9 +122,13 @@ def test_the_nearest_folder_of_the_suite_declares_a_server(declare: Any, tmp_pat
         ).servers
         return [tool.name for server in servers.values() for tool in server.tools]
 
-    with pytest.raises(EvalError, match="did you mean 'add_event'"):
-        tools(tmp_path)
-    assert tools(tmp_path / "suite") == []
+    for suite in tmp_path, tmp_path / "suite", below:  # a part is judged as the whole
+        with pytest.raises(EvalError, match="did you mean 'add_event'"):
+            tools(suite)
+        files = dict(input_files(load_config(cwd=below, environ={}), suite, "command:x"))
+        assert str(tmp_path / "servers" / "calendar.yaml") in files.values()
+    (tmp_path / "suite" / "_manifest.yml").touch()
+    assert tools(tmp_path / "suite") == tools(below) == []
     (tmp_path / "servers").rename(tmp_path / "suite" / "servers")
     declare(LIST)
     with pytest.raises(EvalError, match="did you mean 'add_event'"):

@@ -85,6 +85,9 @@ def test_only_the_half_that_nobody_tunes_by_is_counted_and_the_other_is_shown(ca
     assert round(found.bounds[0] ** counts[0], 4) == 0.05  # Clopper–Pearson of all
     assert (code, f"{seen} (fail, not unknown)" in told, unseen in told) == (EXIT_SUCCESS, True, False)
     assert "gates nothing: no --threshold is set" in told
+    (calibrated.folder / "suite" / "_manifest.yml").write_text("drawn_from: 9\n")
+    with pytest.raises(ConfigurationError, match="one file more would break the draw"):
+        calibrated.calibrate()
 
 
 @pytest.mark.parametrize(("threshold", "code"), [(90.0, EXIT_SUCCESS), (99.0, EXIT_EVALUATION)])

@@ -60,6 +60,7 @@ def add_capture(commands: arguments.Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.config.loader import built_in_files
     from guarantee_email_agent.eval.capture.capture_command import CaptureOptions, capture_mail, capture_wrong
+    from guarantee_email_agent.runlog.suite_manifest import refuse_drawn
 
     if options.scenario_id is not None and not re.fullmatch(r"[a-z0-9_]{1,80}_\d{1,6}", options.scenario_id):
         raise ConfigurationError(
@@ -87,6 +88,7 @@ def _run(options: argparse.Namespace) -> int:
         look_up=replace(source, ask=source.ask or (options.wrong and not source.answers)),
         today=arguments.today(),
     )
+    refuse_drawn(chosen.directory)
     stream = arguments.results_stream(options)
     if options.wrong:
         return capture_wrong(chosen, config, stream, lambda email: find_thread(email, config))

@@ -207,7 +207,7 @@ def load_declared_servers(folders: Sequence[str], names: Iterable[str]) -> dict[
     declared: dict[str, DeclaredServer] = {}
     for name in names:
         endings = (".yaml", ".yml", ".yaml.txt")
-        paths = (os.path.join(folder, SERVERS_FOLDER, name + ending) for ending in endings for folder in folders)
+        paths = (os.path.join(folder, SERVERS_FOLDER, name + ending) for folder in folders for ending in endings)
         if SERVER_NAME.fullmatch(name) and (path := next(filter(os.path.lexists, paths), None)):
             if not path.endswith(".yaml"):
                 raise ValueError(f"{SERVERS_FOLDER}/{os.path.basename(path)} would not be read; call it {name}.yaml")

@@ -15,6 +15,7 @@ from guarantee_email_agent.eval.loader import EvalLoader, position_in, stem
 from guarantee_email_agent.eval.verdict_inputs import AGENT_OPTIONS, VerdictInputs, without_password
 from guarantee_email_agent.runlog.proof import suite_name
 from guarantee_email_agent.runlog.records import Case, CaseResult, InputSet, KeptRun, Outcome, Run, SuiteKey
+from guarantee_email_agent.runlog.suite_manifest import source_in_suite
 from guarantee_email_agent.runlog.suite_statistics import MailCounter
 from guarantee_email_agent.runlog.views.run_recorder import RunRecorder, begin_recorder
 from guarantee_email_agent.utils.distribution import __version__
@@ -74,8 +75,7 @@ class EvalRecorder(RunRecorder):
     def on_result(self, run: CaseResult) -> None:
         """As `EvalRunner` has it; called by any thread."""
         run = run._replace(position=position_in(self._files, run.file))
-        shown = run if self._hide is None else self._hide(run)
-        self._writer.add(shown._replace(inputs=self._inputs_now()))
+        self._add((run if self._hide is None else self._hide(run),))
 
     def add(self, case: Case) -> None:
         if self._at_once:
@@ -99,10 +99,15 @@ class EvalRecorder(RunRecorder):
 
     def _pass_on(self) -> None:
         """The files are looked at after the results, so that none has inputs that came later."""
-        inputs = self._inputs_now()
-        self._writer.add(*(result._replace(inputs=inputs) for result in self._waiting))
+        self._add(self._waiting)
         self._waiting.clear()
         self._checked_at = time.monotonic()
+
+    def _add(self, results: Sequence[CaseResult]) -> None:
+        inputs = self._inputs_now()
+        sources = (each.source and source_in_suite(each.source, each.file, self._inputs.suite) for each in results)
+        pairs = zip(results, sources, strict=True)
+        self._writer.add(*(each._replace(inputs=inputs, source=source) for each, source in pairs))
 
     def _inputs_now(self) -> InputSet | None:
         self._changed = self._changed or not self._inputs.unchanged()

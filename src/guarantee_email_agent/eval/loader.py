@@ -42,7 +42,7 @@ from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.instructions.hand_over_lexicon import LANGUAGE
 from guarantee_email_agent.reading.language import read_language
-from guarantee_email_agent.runlog.suite_manifest import MAX_SCENARIO_BYTES, scenario_names
+from guarantee_email_agent.runlog.suite_manifest import MAX_SCENARIO_BYTES, folders_above, scenario_names
 from guarantee_email_agent.utils.errors import EvalError
 from guarantee_email_agent.utils.text import printable, truncate
 
@@ -82,7 +82,7 @@ class EvalLoader:
         self._any_agent = any_agent
         self.known = known
         self._twice: frozenset[str] = frozenset()
-        self._suite: str | None = None
+        self.suite: str | None = None
 
     def load_eval_test_case(self, file_path: str | Path) -> EvalTestCase:
         """The scenario in one file.
@@ -137,7 +137,7 @@ class EvalLoader:
             files = sorted((os.path.join(folder, name) for name in scenario_names(folder)), key=path_order)
         except OSError as error:
             raise _folder_error(error.filename or folder, error) from None
-        self._twice, self._suite = names_twice(files), os.path.dirname(os.path.join(folder, ""))
+        self._twice, self.suite = names_twice(files), os.path.dirname(os.path.join(folder, ""))
         return files
 
     def iter_entries(self, files: Iterable[str]) -> Iterator[EvalTestCase | InvalidScenario]:
@@ -154,8 +154,9 @@ class EvalLoader:
         mocks = _mocks_of(data)
         mocked = [name for name in mocks if name not in OWN_SERVICES]
         folders = [os.path.dirname(path)] if mocked else []
-        while folders and self._suite is not None and folders[-1].startswith(os.path.join(self._suite, "")):
+        while folders and self.suite is not None and folders[-1].startswith(os.path.join(self.suite, "")):
             folders.append(os.path.dirname(folders[-1]))
+        folders += folders_above(folders[-1]) if folders else ()
         try:
             servers = load_declared_servers(folders, mocked)
         except ValueError as error:

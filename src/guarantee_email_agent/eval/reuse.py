@@ -22,7 +22,7 @@ from guarantee_email_agent.runlog.database import StoreError
 from guarantee_email_agent.runlog.proof import suite_name
 from guarantee_email_agent.runlog.records import COUNTED, Case, CaseResult, InputSet, Run, SuiteKey, changed_inputs
 from guarantee_email_agent.runlog.run_reader import LAST, RunStore, refuse_nameless
-from guarantee_email_agent.runlog.suite_manifest import file_content, has_source
+from guarantee_email_agent.runlog.suite_manifest import file_content, has_source, source_in_suite
 from guarantee_email_agent.runlog.views.comparison_report import describe_run
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.terminal import Terminal, pluralize
@@ -174,10 +174,11 @@ def _results_that_hold(
 
 def is_source(file: str, content: bytes, digest: bytes | None, loader: EvalLoader) -> bool:
     """As `has_source`, whatever way its text names its mail."""
-    if has_source(file, content, digest) or b"raw_file" not in content:
-        return has_source(file, content, digest)
+    if has_source(file, content, digest, suite := loader.suite or "") or b"raw_file" not in content:
+        return has_source(file, content, digest, suite)
     case = next(iter(loader.iter_entries([file])))
-    return isinstance(case, EvalTestCase) and hashlib.sha256(stored_source(case) or b"").digest() == digest
+    source = stored_source(case) if isinstance(case, EvalTestCase) else None
+    return source is not None and hashlib.sha256(source_in_suite(source, file, suite)).digest() == digest
 
 
 _MAX_NAMES = 20

@@ -27,7 +27,7 @@ from guarantee_email_agent.eval.reporter import SMALL_SUITE, EvalReporter
 from guarantee_email_agent.instructions.file_checks import instruction_warnings
 from guarantee_email_agent.instructions.lexicon import lexicon_folder
 from guarantee_email_agent.runlog.records import Case, CaseResult, Usage
-from guarantee_email_agent.runlog.suite_manifest import MANIFEST, SuiteManifest, keep_opening, read_manifest
+from guarantee_email_agent.runlog.suite_manifest import SuiteManifest, keep_opening, read_manifest, suites_around
 from guarantee_email_agent.runlog.suite_statistics import SuiteStatistics, handling_of
 from guarantee_email_agent.runlog.views.run_report import run_and_report
 from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_INTERRUPTED, EXIT_SUCCESS, ConfigurationError
@@ -368,10 +368,7 @@ class BlindCases:
 
 def _sealed_around(folder: Path) -> Path | None:
     """The sealed suite that a folder lies in; None for none, and for one itself."""
-    for place in Path(os.path.abspath(folder)).parents:
-        if (place / MANIFEST).is_file() and read_manifest(place).is_closed:
-            return place
-    return None
+    return next((place for place, manifest in suites_around(folder) if manifest.is_closed), None)
 
 
 def _refused(folder: Path, problem: str) -> ConfigurationError:

@@ -30,6 +30,7 @@ from guarantee_email_agent.runlog.program_inputs import code_inputs, digest_of_f
 from guarantee_email_agent.runlog.records import Input, InputSet
 from guarantee_email_agent.runlog.suite_manifest import (
     CALIBRATION_FILE,
+    folders_above,
     judge_files,
     named_files,
     suite_files,
@@ -47,6 +48,7 @@ class VerdictInputs:
     ) -> None:
         """agent: as `--agent` has it; None for our own in this process. agent_options: how it is started."""
         self._config, self._suite, self._agent = config, suite, agent
+        self.suite = os.fspath(suite)
         self._agent_options = {name: (agent_options or {}).get(name) for name in AGENT_OPTIONS}
         self._listing = FileCache[Mapping[tuple[str, str], str]]()
         self._files = self._list_files()
@@ -71,6 +73,7 @@ class VerdictInputs:
         places = [main, main / "lexicon", self._config.instructions.scenarios_dir]
         places += (place / CALIBRATION_FILE for place in suite.absolute().parents)
         places += (place for folder in suite_folders(suite) for place in (folder, folder / "servers"))
+        places += (Path(folder) / "servers" for folder in folders_above(suite))
         return self._listing.keep(files, map(os.fspath, places))
 
     def _read_signature(self) -> tuple[FileSignature, ...]:

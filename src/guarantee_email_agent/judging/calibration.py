@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from guarantee_email_agent.files.report_files import as_json, write_report
 from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.runlog.statistics import threshold_fraction, upper_bound
-from guarantee_email_agent.runlog.suite_manifest import CALIBRATION_FILE, calibration_file
+from guarantee_email_agent.runlog.suite_manifest import CALIBRATION_FILE, calibration_file, refuse_drawn
 from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_SUCCESS, ConfigurationError
 from guarantee_email_agent.utils.terminal import Terminal, pluralize
 from guarantee_email_agent.utils.text import and_more, printable, truncate
@@ -110,6 +110,7 @@ def calibrate(labels: Path, store: RunStore, run: Run, threshold: float | None, 
         terminal.line(printable(f"Written: {labels}. {todo}"))
         terminal.flush()
         return EXIT_SUCCESS
+    refuse_drawn(folder, "Copy its scenarios elsewhere, and calibrate there")
     pairs = _pairs(labels, answers)
     found = []
     for (question, model), of_question in sorted(pairs.items()):

@@ -51,7 +51,7 @@ class SuiteProofs:
         for store, run, inputs in self._runs():
             changes = [*changed_inputs(inputs, [*now, *suite])]
             if not changes or newest is None:
-                changes += _changed_scenarios(store.sources(run), files)
+                changes += _changed_scenarios(store.sources(run), files, self._folder)
             if not changes:
                 return Proof("passed" if run.outcome == "passed" else "failed", run.id)
             changed = tuple(f"{change} {kind}: {name}" for change, kind, name in changes)
@@ -96,13 +96,13 @@ class SuiteProofs:
 
 
 def _changed_scenarios(
-    ran: Mapping[str, bytes | None], files: Mapping[str, tuple[str, bytes]]
+    ran: Mapping[str, bytes | None], files: Mapping[str, tuple[str, bytes]], suite: str
 ) -> Iterator[tuple[str, str, str]]:
     """ran: as `RunStore.sources` has it. files: path and content by name, as they are now."""
     for name in sorted(ran.keys() | files.keys()):
         if name not in ran or name not in files:
             yield "removed" if name in ran else "added", "scenario", name
-        elif not has_source(*files[name], ran[name]):
+        elif not has_source(*files[name], ran[name], suite):
             yield "changed", "scenario", name
 
 

@@ -153,6 +153,23 @@ def read_manifest(folder: Path) -> SuiteManifest:
     return made if made.opened < made.openings else replace(made, kind="held_out", opened_since=made.opened - 1)
 
 
+def suites_around(folder: Path) -> Iterator[tuple[Path, SuiteManifest]]:
+    """The folders with a manifest that a folder lies in, the nearest first. Raises as `read_manifest` does."""
+    for place in Path(os.path.abspath(folder)).parents:
+        if (place / MANIFEST).is_file():
+            yield place, read_manifest(place)
+
+
+def refuse_drawn(folder: Path, remedy: str = "Name another folder") -> None:
+    """Raises ConfigurationError for a folder of, or in, a suite that was drawn at random, before a file is added."""
+    for place, manifest in suites_around(folder / "_"):
+        if manifest.drawn_from is not None:
+            problem = (
+                f"these mails were drawn at random, and one file more would break the draw, and any seal. {remedy}"
+            )
+            raise _error(place / MANIFEST, problem)
+
+
 def keep_opening(folder: Path, first: DistinctMails | None = None) -> None:
     """Write into the manifest of a sealed suite that it is opened once more, or how its first opening went.
 
@@ -196,6 +213,7 @@ def _error(path: Path, problem: str) -> ConfigurationError:
 MAX_SCENARIO_BYTES: Final = 1 << 20
 SERVERS_FOLDER: Final = "servers"
 CALIBRATION_FILE: Final = "rubric_calibration.json"
+_OF_PROJECT: Final = ("config.yaml", "pyproject.toml", ".git")
 _SAYS_ID: Final = re.compile(rb"(?m)^[\"']?scenario_id[\"']?\s*:")
 _RAW_FILE: Final = re.compile(rb"raw_file[\"']?:\s*[\"']?([^\s\"',}]+)")
 
@@ -215,6 +233,15 @@ def suite_folders(suite: Path) -> Iterator[Path]:
             yield Path(folder)
 
 
+def folders_above(suite: str | Path) -> Iterator[str]:
+    """Where servers of a suite may be declared, too: it may be a part of one. The nearest first, up to the project."""
+    place = os.path.abspath(suite)
+    while not os.path.lexists(os.path.join(place, MANIFEST)) and (place := os.path.dirname(last := place)) != last:
+        if any(os.path.lexists(os.path.join(place, name)) for name in _OF_PROJECT):
+            return
+        yield place
+
+
 def judge_files(suite: Path) -> list[str]:
     """The Python files of a suite."""
     folders = suite_folders(suite)
@@ -226,6 +253,7 @@ def suite_files(suite: Path, judges: FollowedCode) -> Iterator[tuple[tuple[str, 
     for folder in suite_folders(suite):
         if (file := calibration_file(folder)) is not None:
             yield ("rubric", os.path.relpath(file, suite)), os.fspath(file)
+    for folder in (*suite_folders(suite), *map(Path, folders_above(suite))):
         for name in names(folder / SERVERS_FOLDER, ".yaml"):
             path = os.path.join(folder, SERVERS_FOLDER, name)
             yield ("server", os.path.relpath(path, suite)), path
@@ -271,25 +299,38 @@ def file_content(file: str) -> bytes:
         return b""
 
 
-def has_source(file: str, content: bytes, digest: bytes | None) -> bool:
+def has_source(file: str, content: bytes, digest: bytes | None, suite: str) -> bool:
     """Whether a scenario's file is that of which the store has the digest, as far as its text tells. content: of it."""
-    if digest is None or hashlib.sha256(content).digest() == digest:
+
+    def is_stored(source: bytes) -> bool:
+        return hashlib.sha256(source_in_suite(source, file, suite)).digest() == digest
+
+    if digest is None or is_stored(content):
         return digest is not None
     try:
         source = decode_text(content).encode()
     except InputFileError:
         return False
     if b"raw_file" not in source:
-        return source != content and hashlib.sha256(source).digest() == digest
+        return source != content and is_stored(source)
     for name in _RAW_FILE.findall(source):  # the digest tells whether it is the mail, wherever the name stands
         with suppress(InputFileError, ValueError):
             raw = read_bytes(Path(file).with_name(name.decode()), MAX_SCENARIO_BYTES)
-            if hashlib.sha256(source_with_mail(source, name.decode(), raw)).digest() == digest:
+            if is_stored(source_with_mail(source, name.decode(), raw)):
                 return True
     return False
 
 
 def source_with_mail(source: bytes, name: str, raw: bytes) -> bytes:
     """name: of the file of the mail; raw: what is in it."""
-    comment = f"# {name}: SHA-256 {hashlib.sha256(raw).hexdigest()}\n"
-    return source.removesuffix(b"\n") + b"\n" + comment.encode(errors="surrogatepass")
+    return _with_comment(source, f"{name}: SHA-256 {hashlib.sha256(raw).hexdigest()}")
+
+
+def source_in_suite(source: bytes, file: str, suite: str) -> bytes:
+    """With its folder within the suite: in another one other judges and servers lie beside it."""
+    folder = os.path.dirname(file.removeprefix(os.path.join(suite, "")))
+    return _with_comment(source, f"in the folder {folder}") if folder else source
+
+
+def _with_comment(source: bytes, comment: str) -> bytes:
+    return source.removesuffix(b"\n") + f"\n# {comment}\n".encode(errors="surrogatepass")
