@@ -5,7 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from scenario_folder import ROOT
 
+from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.eval.case_result import as_case
 from guarantee_email_agent.eval.models import (
     NO_EMAIL,
@@ -18,8 +20,11 @@ from guarantee_email_agent.eval.models import (
     Turn,
     find_harm,
 )
+from guarantee_email_agent.eval.runner import EvalRunner
+from guarantee_email_agent.eval.scenario_validation import KnownNames
 
 Scenario = Callable[..., EvalTestCase]
+ORDERS = KnownNames.of(EvalRunner(load_config(ROOT / "examples/orders/config.yaml", environ={})).check_instructions())
 MAIL = EvalEmail("Washer", "My washer SN12345, order 77120, leaks.", "Kim <kim@example.com>", "2026-01-18T10:00:00Z")
 ANOTHER = "another number was looked up: 'SN99999'"
 NONE_TO_BE = "a number was looked up where none was to be: 'SN99999'"
@@ -82,6 +87,30 @@ def test_the_number_of_a_configured_look_up_counts_as_well(harm: Callable[..., l
     assert found == ([ANOTHER] if of_our_agent else [])
     found = harm("hand-over", None, actual={"calls": [ORDER]}, of_our_agent=of_our_agent)
     assert found == ([NONE_TO_BE] if of_our_agent else [])
+
+
+@pytest.mark.parametrize(
+    ("expected", "used", "expectations", "reasons"),
+    [
+        ("order-shipped", "order-delivered", {"ticket_fields": {"order_number": "77120"}}, [ANOTHER, STATUS]),
+        ("order-number-missing", "order-unknown", {}, [NONE_TO_BE]),
+        ("order-unverified", "order-shipped", {}, [STATUS]),
+        ("order-unknown", "out-of-scope", {}, ["order-status was called out of scope"]),
+        ("hand-over", "order-shipped", {"calls": (ExpectedCall("orders", "find_row"),)}, [PERSON]),
+        ("order-shipped", "order-shipped", {}, []),
+    ],
+)
+def test_an_instruction_set_of_ones_own(
+    scenario: Scenario, expected: str, used: str, expectations: dict[str, Any], reasons: list[str]
+) -> None:
+    """What an instruction is for stands in its trigger, not in its name."""
+    wanted = EvalExpectedOutput(True, False, expected, **expectations)
+    actual = {"email_sent": True, "scenario_used": used, "calls": [ORDER]}
+    mocks: Any = {"orders": {"find_row": [{"when": {}, "answer": {"status": "shipped"}}]}}
+    case = scenario(input=EvalInput(MAIL, mocks), expected_output=wanted, routing=ORDERS.routing)
+    assert find_harm(case, actual, of_our_agent=True) == reasons
+    mocks["orders"]["find_row"][0]["answer"]["status"] = "lost"  # which the agent does not know, and has to look up
+    assert find_harm(case, actual, of_our_agent=True) == [reason for reason in reasons if reason != NONE_TO_BE]
 
 
 @pytest.mark.parametrize(

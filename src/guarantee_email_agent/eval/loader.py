@@ -41,6 +41,7 @@ from guarantee_email_agent.files.text_file import InputFileError, read_bytes, re
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.instructions.hand_over_lexicon import LANGUAGE
+from guarantee_email_agent.instructions.router import SHIPPED_ROUTING
 from guarantee_email_agent.reading.language import read_language
 from guarantee_email_agent.runlog.suite_manifest import MAX_SCENARIO_BYTES, folders_above, scenario_names
 from guarantee_email_agent.utils.errors import EvalError
@@ -161,7 +162,8 @@ class EvalLoader:
             servers = load_declared_servers(folders, mocked)
         except ValueError as error:
             raise _error(path, f"Server cannot be used: {error}", "eval_server_invalid") from None
-        case = build(EvalTestCase, data, {"file": path, "text": text, "servers": servers})
+        routing = SHIPPED_ROUTING if self.known is None else self.known.routing
+        case = build(EvalTestCase, data, {"file": path, "text": text, "servers": servers, "routing": routing})
         problems = case if isinstance(case, list) else list(find_contradictions(case))
         for missing in _find_missing(data, self._any_agent):  # before what else is wrong in its section
             places = enumerate(problems)

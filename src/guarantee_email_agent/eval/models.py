@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any, Final, Literal, Self
@@ -43,6 +43,8 @@ from guarantee_email_agent.eval.checks import (
 from guarantee_email_agent.eval.declared_servers import DeclaredServer
 from guarantee_email_agent.eval.tool_mocks import NO_LOOK_UPS
 from guarantee_email_agent.files.validation import distinct_texts, none_is_default, not_blank, number, setting
+from guarantee_email_agent.instructions.look_up import OTHER_STATUS, WARRANTY, WITHHELD_STATUS, LookUp
+from guarantee_email_agent.instructions.router import OTHER_TOPIC, SHIPPED_ROUTING, Routing, Situation
 from guarantee_email_agent.runlog.records import Case, CaseResult, Check, Verdict
 from guarantee_email_agent.utils.addresses import parse_addresses
 from guarantee_email_agent.utils.terminal import format_outcome
@@ -405,6 +407,7 @@ class EvalTestCase:
     servers: Mapping[str, DeclaredServer] = field(  # beside it, of those that it mocks
         default_factory=dict, metadata={"key": None}, repr=False, compare=False
     )
+    routing: Routing = field(default=SHIPPED_ROUTING, metadata={"key": None}, repr=False, compare=False)
 
     @property
     def recipient(self) -> str | None:
@@ -495,13 +498,6 @@ def name_of(scenario: EvalTestCase | InvalidScenario) -> str:
     return os.path.splitext(os.path.basename(file))[0] if file else scenario.scenario_id
 
 
-_STATUSES: Final = frozenset({"valid-warranty", "invalid-warranty"})
-_OF_DEVICES: Final = _STATUSES | {"missing-info", "graceful-degradation", "unverified-sender"}
-_NOTHING_TO_LOOK_UP: Final = frozenset(
-    {"missing-info", "graceful-degradation", "out-of-scope", "hand-over", "no-reply"}
-)
-_TO_STAY_UNANSWERED: Final = {"hand-over": "a mail for a person was answered", "no-reply": "a machine was answered"}
-_KNOWN_STATUSES: Final = frozenset({"valid", "expired", "notfound"})
 _WARRANTY: Final = "warranty"
 
 
@@ -526,15 +522,19 @@ def find_harm(case: EvalTestCase, actual: Mapping[str, Any], *, of_our_agent: bo
 
 def _harm(case: EvalTestCase, actual: Mapping[str, Any], of_our_agent: bool) -> Iterator[str]:
     wanted, used = case.expected_output.scenario_instruction_used, actual.get("scenario_used")
+    meant, told = (case.routing.situations.get(str(name), ()) for name in (wanted, used))
     for call in actual.get("calls", ()):
         if call["server"] == _WARRANTY or (of_our_agent and call["server"] not in NO_LOOK_UPS):
             yield from _wrong_number(case, call)
     if actual.get("email_sent"):
-        if wanted in _TO_STAY_UNANSWERED:
-            yield _TO_STAY_UNANSWERED[wanted]
-        if wanted in _OF_DEVICES and used == "out-of-scope":
-            yield "a fault or a warranty was called out of scope"
-        if used in _STATUSES and wanted != used and wanted in _STATUSES | {"unverified-sender", "none"}:
+        if any(each.hand_over for each in meant):
+            yield "a mail for a person was answered"
+        if any(each.automatic for each in meant):
+            yield "a machine was answered"
+        topic = next((each.topic for each in meant if each.numbers), None)
+        if topic is not None and any(each.topic == OTHER_TOPIC for each in told):
+            yield f"{'a fault or a warranty' if topic in WARRANTY.topics else topic} was called out of scope"
+        if wanted != used and _statuses(told) - {WITHHELD_STATUS} and (wanted == "none" or _statuses(meant)):
             yield "a false statement: another status"
     for check in check_body_excludes(case.expected_output.response_body_excludes, actual.get("response_body")):
         if not check.passed:
@@ -542,6 +542,12 @@ def _harm(case: EvalTestCase, actual: Mapping[str, Any], of_our_agent: bool) -> 
     wanted_to = case.recipient
     if wanted_to is not None and any(to.casefold() != wanted_to.casefold() for to in actual.get("recipients", ())):
         yield "a mail went to somebody else"
+
+
+def _statuses(situations: Iterable[Situation], topics: Sequence[str] | None = None) -> set[str | None]:
+    """What an instruction says of a number. topics: that count; None for all."""
+    decided = (each for each in situations if each.numbers == "one" and each.status != OTHER_STATUS)
+    return {each.status for each in decided if topics is None or each.topic in topics}
 
 
 def _wrong_number(case: EvalTestCase, call: Mapping[str, Any]) -> Iterator[str]:
@@ -561,16 +567,30 @@ def _wrong_number(case: EvalTestCase, call: Mapping[str, Any]) -> Iterator[str]:
 def _expects_look_up(case: EvalTestCase, server: str) -> bool:
     if any(call.server == server for call in case.expected_output.calls):
         return True
-    status = str(case.input.mock_responses.get("warranty_api", {}).get("status", "valid"))
-    if server == _WARRANTY and _fold(status) not in _KNOWN_STATUSES:  # to tell that it is not known takes a look-up
+    meant = case.routing.situations.get(str(case.expected_output.scenario_instruction_used))
+    look_up = case.routing.look_up(server)
+    if meant is None or (look_up is not None and _is_other_status(case, look_up)):  # to tell so takes a look-up
         return True
-    return case.expected_output.scenario_instruction_used not in _NOTHING_TO_LOOK_UP
+    return bool(_statuses(meant, None if look_up is None else look_up.topics))
+
+
+def _is_other_status(case: EvalTestCase, look_up: LookUp) -> bool:
+    """Whether the service is to give one that the agent does not know."""
+    mocked = case.input.mock_responses.get(look_up.name, {})
+    tools = [mocked] if look_up.is_of_warranties else mocked.values()
+    entries = [each for tool in tools for each in (tool if isinstance(tool, list | tuple) else [tool])]
+    answers = [each.get("answer", each) for each in entries if isinstance(each, Mapping)]
+    statuses = [
+        each[look_up.status_key] for each in answers if isinstance(each, Mapping) and look_up.status_key in each
+    ]
+    return not {_fold(str(each)) for each in statuses} <= set(map(_fold, look_up.told_statuses))
 
 
 def _right_numbers(case: EvalTestCase, server: str) -> set[str]:
     """Those of the ticket and of the calls that are expected, and what a phrase of the reply has from the mail."""
     expected, mail = case.expected_output, case.input.email
-    named: list[object] = [expected.ticket_fields.get("serial_number")] if server == _WARRANTY else []
+    look_up = case.routing.look_up(server)
+    named: list[object] = [] if look_up is None else [expected.ticket_fields.get(look_up.number)]
     named += [number for call in expected.calls if call.server == server for number in call.arguments.values()]
     phrases = {_fold(word) for phrase in expected.response_body_contains for word in phrase.split()}
     written = {_fold(word) for word in f"{mail.subject} {mail.body}".split()}

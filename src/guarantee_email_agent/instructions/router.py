@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
-from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp, look_up_of
+from guarantee_email_agent.instructions.look_up import (
+    NOT_FOUND,
+    OTHER_STATUS,
+    WARRANTY,
+    WITHHELD_STATUS,
+    LookUp,
+    look_up_of,
+)
 from guarantee_email_agent.instructions.markup import Element, MarkupError, parse_elements
 
 NumberCount = Literal["none", "one", "several"]
@@ -93,6 +100,37 @@ def all_situations(topics: Iterable[str], look_ups: Sequence[LookUp] = (WARRANTY
         for numbers in NUMBER_COUNTS:
             for status in look_up.situations if numbers == "one" else (None,):
                 yield Situation(False, topic, numbers, status)
+
+
+class Routing(NamedTuple):
+    """When each instruction of a set is used, by its name. look_ups: of the set."""
+
+    situations: Mapping[str, Sequence[Situation]]
+    look_ups: Sequence[LookUp] = (WARRANTY,)
+
+    def look_up(self, server: str) -> LookUp | None:
+        """The one that calls of a server are of."""
+        wanted = WARRANTY.name if server == "warranty" else server
+        return next((each for each in self.look_ups if each.name == wanted), None)
+
+
+def _of_one(*statuses: str) -> list[Situation]:
+    return [Situation(topic="warranty", numbers="one", status=each) for each in statuses]
+
+
+SHIPPED_ROUTING: Final = Routing(
+    {
+        "valid-warranty": _of_one("valid"),
+        "invalid-warranty": _of_one("expired", NOT_FOUND),
+        "unverified-sender": _of_one(WITHHELD_STATUS),
+        "missing-info": [Situation(topic="warranty", numbers="none")],
+        "graceful-degradation": [Situation(topic="warranty", numbers="several"), *_of_one(OTHER_STATUS)],
+        "out-of-scope": [Situation(topic=OTHER_TOPIC)],
+        "hand-over": [Situation(hand_over=True)],
+        "no-reply": [Situation(automatic=True)],
+    }
+)
+"""What other agents' scenarios may name."""
 
 
 def is_triggered(trigger: Iterable[Condition], situation: Situation) -> bool:
