@@ -498,6 +498,13 @@ class TestDiscovery:
         assert (caught.value.code, caught.value.exit_code) == ("eval_file_not_found", 2)
         with pytest.raises(EvalError, match="not a folder"):
             EvalLoader().discover_test_cases(write(TWO_DOCUMENTS))
+        (tmp_path / "suite").mkdir()
+        (tmp_path / "suite" / "more").symlink_to(tmp_path / "others")
+        (tmp_path / "others").mkdir()
+        assert EvalLoader().discover_test_cases(tmp_path / "suite") == []
+        write(TWO_DOCUMENTS, "others/valid_warranty_001.yaml")
+        with pytest.raises(EvalError, match=r"suite/more: this link leads to scenarios, which would not run"):
+            EvalLoader().discover_test_cases(tmp_path / "suite")
 
 
 class TestAnyInput:

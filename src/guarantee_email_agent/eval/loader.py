@@ -5,6 +5,7 @@ What cannot be used is named, logged and counted, and stops nothing.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import re
@@ -130,8 +131,8 @@ class EvalLoader:
         """The paths of the scenario files in a folder and in those below it, in their byte order.
 
         Every `*.yaml`, `*.yml` and `*.yaml.txt` counts, whatever it is, but for names that begin with '.' or '_', and
-        in a folder `servers` for those without a scenario's id. Folders that are links, whose name begins like that, or
-        that have a manifest, are not searched. Raises EvalError as `discover_test_cases` does.
+        in a folder `servers` for those without a scenario's id. Folders whose name begins like that, or that
+        have a manifest, are not searched. Raises EvalError as `discover_test_cases` does.
         """
         folder = os.fspath(directory)
         try:
@@ -327,6 +328,8 @@ def _folder_error(folder: str, error: OSError) -> EvalError:
         problem = "the scenario folder does not exist. Create it, or name another"
     elif isinstance(error, NotADirectoryError):
         problem = "this is a file, not a folder of scenarios. Name its folder"
+    elif error.errno == errno.ELOOP:
+        problem = "this link leads to scenarios, which would not run. Put their folder in its place, or remove it"
     else:
         problem = f"the scenario folder cannot be read ({error.strerror}). Check its permissions"
         code = "eval_file_unreadable"

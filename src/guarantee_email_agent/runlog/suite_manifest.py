@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import math
 import os
@@ -271,7 +272,7 @@ def named_files(kind: str, code: FollowedCode, folder: str) -> Iterator[tuple[tu
 
 
 def scenario_names(folder: str) -> Iterator[str]:
-    """Paths within the folder. Raises OSError."""
+    """Paths within the folder. Raises OSError, with ELOOP for a link to a folder that has scenarios."""
     waiting = [""]
     while waiting:
         within = waiting.pop()
@@ -289,6 +290,16 @@ def scenario_names(folder: str) -> Iterator[str]:
                         yield within + entry.name
                 elif entry.is_dir(follow_symlinks=False):
                     waiting.append(f"{within}{entry.name}/")
+                elif entry.is_dir() and _leads_to_others(entry.path, folder):  # which nobody would run, or seal
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), entry.path)
+
+
+def _leads_to_others(link: str, suite: str) -> bool:
+    """Whether scenarios that are not of the suite lie in a linked folder, which is no suite of its own."""
+    there, here = os.path.realpath(link), os.path.realpath(suite)
+    if os.path.commonpath((there, here)) in (there, here) or os.path.lexists(os.path.join(there, MANIFEST)):
+        return False
+    return next(scenario_names(there), None) is not None
 
 
 def file_content(file: str) -> bytes:
