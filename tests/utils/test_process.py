@@ -65,14 +65,23 @@ def test_command_is_split_as_a_shell_does_it() -> None:
         ("a 'b", "Close the quotes"),
         ("nonesuch-program {instruction}", "there is no program 'nonesuch-program'"),
         ("/etc", "there is no program"),
-        ("./moved", r"\./moved: there is no program '/nope/python\\r', which its first line names"),
+        ("#! /nope/python\r\n", r"\./program: there is no program '/nope/python\\r', which its first line names"),
+        ("#!/usr/bin/env nope\n", r"\./program: there is no program 'nope', which its first line names"),
+        ("#!/usr/bin/env sh -u\n", r"\./program: there is no program 'sh -u', which its first line names"),
+        ("#!/usr/bin/env -S A=1 nope -u\n", r"\./program: there is no program 'nope', which its first line names"),
+        ("print('Hi')\n", r"\./program: its first line names no program that runs it\. Begin it with one, such as #!"),
     ],
 )
 def test_unusable_command_is_a_usage_error(
     text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("moved").write_bytes(b"#! /nope/python\r\n")
-    Path("moved").chmod(0o755)
+    program = Path("program")
+    program.write_bytes(b"#!/usr/bin/env -S A=1 sh -u\n")
+    program.chmod(0o755)
+    assert parse_program("./program", "--command") == ("./program",)
+    if text.endswith("\n"):
+        program.write_bytes(text.encode())
+        text = "./program"
     with pytest.raises(ConfigurationError, match=f"--command.*{message}"):
         parse_program(text, "--command")

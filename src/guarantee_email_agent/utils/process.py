@@ -87,10 +87,22 @@ def parse_program(text: str, option: str) -> tuple[str, ...]:
         problem = f"{option}: there is no program {printable(parts[0])!r:.200} to run. Correct its name or its path"
         raise ConfigurationError(problem, "cli_bad_command")
     with suppress(OSError), open(found, "rb") as file:
-        # The system, too, leaves a carriage return where it is.
-        mark, _, named = file.readline(256).replace(b"\t", b" ").strip(b" \n").partition(b"#!")
-        interpreter = named.strip(b" ").partition(b" ")[0]
-        if named and not mark and not os.access(interpreter, os.X_OK):
-            shown = f"{printable(found)}: there is no program {interpreter.decode(errors='replace')!r:.200}"
-            raise ConfigurationError(f"{option}: {shown}, which its first line names. Correct it", "cli_bad_command")
+        if (wrong := _interpreter_problem(file.readline(256))) is not None:
+            raise ConfigurationError(f"{option}: {printable(found)}: {wrong}", "cli_bad_command")
     return parts
+
+
+def _interpreter_problem(line: bytes) -> str | None:
+    """line: the first one of a program."""
+    if not line.startswith(b"#!"):
+        remedy = "Begin it with one, such as #!/usr/bin/env python3"
+        return None if b"\0" in line else f"its first line names no program that runs it. {remedy}"
+    # The system, too, leaves a carriage return where it is, and splits no arguments.
+    named, _, argument = line[2:].replace(b"\t", b" ").strip(b" \n").partition(b" ")
+    known = os.access(named, os.X_OK)
+    if known and os.path.basename(named) == b"env" and (argument := argument.strip(b" ")):
+        words = argument.removeprefix(b"-S").split() if argument.startswith(b"-S") else [argument]
+        named = next((word for word in words if b"=" not in word and word[:1] != b"-"), b"env")
+        known = shutil.which(os.fsdecode(named)) is not None
+    shown = named.decode(errors="replace")
+    return None if known else f"there is no program {shown!r:.200}, which its first line names. Correct it"
