@@ -278,7 +278,7 @@ class RunStore:
         )
 
     def find_case(self, run: Run, name: str) -> list[CaseResult]:
-        """Every repetition of one case of a run, with everything that happened.
+        """Every repetition of one case of a run, with everything that happened, or one record as `Case` names it.
 
         Raises StoreError (`store_no_such_case`) for none of that name.
         """
@@ -287,6 +287,12 @@ class RunStore:
                 return found
             counts = Counter(each.position for each in found)  # as `cases` has it
             return [each._replace(of=max(each.of, counts[each.position])) for each in found]
+        if (
+            (of_task := _OF_SEVERAL.fullmatch(name))
+            and self.results_of_case(run, of_task[1])
+            and (record := [each for each in self.find_case(run, of_task[1]) if Case((each,)).name == name])
+        ):
+            return record
         near = suggestion(name, islice(self.passed_by_name(run), _MAX_SUGGESTED))
         problem = f"there is no '{printable(truncate(name, 60))}' in the run {run.id}{near}"
         raise self._database.error("no_such_case", problem)
@@ -466,6 +472,9 @@ class RunStore:
         with self._database.transaction("DEFERRED") as connection:
             bound = values if isinstance(values, Mapping) else storable(values)
             return connection.execute(query, bound).fetchall()
+
+
+_OF_SEVERAL: Final = re.compile(r"(.+) \(\d+ of \d+\)", re.DOTALL)
 
 
 def refuse_nameless(*runs: Run) -> None:

@@ -401,15 +401,17 @@ class ScoreCounter:
 
     def __init__(self) -> None:
         self._scores: dict[str, list[float]] = {}
+        self._records: dict[str, int] = {}
 
     def add(self, case: Case) -> None:
-        scores = (math.nan if run.score is None else run.score for run in case.runs)
-        self._scores.setdefault(case.shown.name, []).extend(scores)
+        known = self._scores.setdefault(case.shown.name, [])
+        known += (math.nan if run.score is None else run.score for run in case.runs)
+        self._records[case.shown.name] = case.shown.of
 
     def as_dict(self) -> dict[str, Any] | None:
         """The mean with its 95 % interval, of `scored` of `total` tasks; None where nothing has a score."""
-        of_tasks = (math.fsum(scores) / len(scores) for scores in self._scores.values())
-        known = [score for score in of_tasks if not math.isnan(score)]
+        whole = (scores for name, scores in self._scores.items() if len(scores) >= self._records[name])
+        known = [score for scores in whole if not math.isnan(score := math.fsum(scores) / len(scores))]
         if not known:
             return None
         low, high = mean_interval(mean := math.fsum(known) / len(known), len(known), _ALPHA)

@@ -282,9 +282,10 @@ def task_report(run: Run, cases: Iterable[Case], history: Sequence[Run] = ()) ->
         groups.add(case)
         scores.add(case)
         rubric.add(case)
-        counts = by_task.setdefault(case.shown.name, [0, 0])
+        counts = by_task.setdefault(case.shown.name, [0, 0, 0])
         counts[0] += case.passed
         counts[1] += 1
+        counts[2] = max(counts[1], case.shown.of)
     interrupted = run.outcome in (None, "interrupted", "crashed")
     passes = totals.passed == totals.total > 0
     verdict = run.state if interrupted else "passed" if passes else "failed"
@@ -306,17 +307,25 @@ def task_report(run: Run, cases: Iterable[Case], history: Sequence[Run] = ()) ->
 
 
 def _summary(run: Run, totals: Totals, by_task: dict[str, list[int]], *, interrupted: bool) -> dict[str, Any]:
-    """Where a task has several records, `tasks` sums them up: it passed where every one of them did."""
+    """Where a task has several records, `tasks` sums them up: it passed where every one of them did.
+
+    Where all passed that were judged before an interruption, nobody knows.
+    """
     tasks = [
-        {"task_name": name, "passed": passed == total, "records_passed": passed, "records": total}
-        for name, (passed, total) in by_task.items()
+        {
+            "task_name": name,
+            "passed": None if passed == judged < total else passed == total,
+            "records_passed": passed,
+            "records": total,
+        }
+        for name, (passed, judged, total) in by_task.items()
     ]
     return {
         "schema_version": SCHEMA_VERSION,
         "planned": run.planned,
         "totals": {"total": totals.total, "passed": totals.passed, "failed": totals.failed, "error": totals.error},
         "interrupted": interrupted,
-        **({"tasks": tasks} if len(tasks) < totals.total else {}),
+        **({"tasks": tasks} if any(each["records"] != 1 for each in tasks) else {}),
     }
 
 
