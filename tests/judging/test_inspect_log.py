@@ -10,8 +10,13 @@ SAMPLE = {"id": "größe", "epoch": 1, "messages": [{"role": "assistant", "conte
 
 class TestSample:
     def test_an_error(self) -> None:
-        record = record_from_inspect({**SAMPLE, "error": {"message": "boom", "traceback": "…"}})
+        sample = {**SAMPLE, "error": {"message": "boom", "traceback": "…"}}
+        record = record_from_inspect(sample)
         assert (record["status"], record["reason"]) == ("failed", {"code": "inspect_error", "message": "boom"})
+        for said in ({"author": "ann", "reason": "leaked"}, {"author": "ann", "reason": None}):
+            record = record_from_inspect({**sample, "invalidation": said})
+            message = said["reason"] or "invalidation"
+            assert (record["status"], record["reason"]["message"]) == ("error", message)
 
     def test_an_output_that_is_in_no_message_and_an_attachment(self) -> None:
         sample = {

@@ -24,7 +24,7 @@ def record_from_inspect(sample: object) -> Record:
     """The record of one sample of an Inspect log: the object, or its JSON.
 
     Its answer is the output's completion where the run was not cut off before it; a sample that ended in an error is
-    `failed`, and `reason` says why. Raises TaskError(code="task_transcript_invalid").
+    `failed`, an invalidated one an error; `reason` says why. Raises TaskError(code="task_transcript_invalid").
     """
     fields = mapping_at(sample, "the sample")
     if "messages" not in fields:
@@ -44,12 +44,13 @@ def record_from_inspect(sample: object) -> Record:
     is_cut_off = "reason" in record or (last.role == "tool" and not is_submitted) or bool(last.calls)
     if answer.strip() and not is_cut_off:
         record |= {"task_result": answer, "status": "success"}
-    for key, name in (("error", "message"), ("limit", "type")):
+    for key, name in (("invalidation", "reason"), ("error", "message"), ("limit", "type")):
         problem = plain(fields.get(key))
         if problem is not None:
-            said = problem.get(name) if isinstance(problem, Mapping) else problem
+            said = (problem.get(name) or key) if isinstance(problem, Mapping) else problem
             record["reason"] = {"code": f"inspect_{key}", "message": str(said)}
             record["status"] = "failed" if key == "error" or is_cut_off else record["status"]
+            record["status"] = "error" if key == "invalidation" else record["status"]
             break
     return record
 
