@@ -73,6 +73,8 @@ def test_show_finds_a_run_a_result_of_the_last_one_and_one_of_another(run: Run, 
     assert run("show").stdout.startswith("Run: 20260118T100002")
     assert run("show", "20260118T100001").stdout.startswith("Run: 20260118T100001")
     assert len(run("show", "--list").stdout.splitlines()) == 2
+    runs.write(3, [result(1, response={"ticket_fields": 1})])
+    assert "what it holds cannot be told (AttributeError). Restore" in run("show", "valid_warranty_001").stderr
 
 
 @pytest.mark.parametrize(

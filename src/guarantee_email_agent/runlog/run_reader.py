@@ -47,6 +47,7 @@ _MAX_CAUSES: Final = 20
 _NAMES_OF_CAUSE: Final = 8
 _PAGE: Final = 1_000
 _PAGE_OF_CASES: Final = 200
+_ODD: Final = (ValueError, TypeError, AttributeError, LookupError, OverflowError, RecursionError)
 _MAX_BLOB: Final = 256 << 20
 """Bytes of one text; nothing that we write comes near."""
 _MAX_SUGGESTED: Final = 20_000
@@ -94,8 +95,12 @@ class RunStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        """What was read is told before it ends; whoever wrote the file may have put anything into its JSON."""
         self.close()
+        if isinstance(error, _ODD):
+            problem = f"what it holds cannot be told ({type(error).__name__}). Restore it from a backup"
+            raise self._database.error("corrupt", problem) from error
 
     def close(self) -> None:
         self._database.close()
@@ -393,7 +398,7 @@ class RunStore:
         """What is made of each row; whoever wrote the file may have put anything there."""
         try:
             return [make(row) for row in rows]
-        except (ValueError, TypeError, AttributeError, LookupError, OverflowError, RecursionError):
+        except _ODD:
             raise self._database.error("corrupt", "it is damaged. Restore it from a backup") from None
 
     def _decompress(self, data: bytes) -> bytes:
