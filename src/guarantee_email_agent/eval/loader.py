@@ -293,7 +293,7 @@ def _find_mock_problems(
 
 
 def _is_mapping_of_text(value: object) -> bool:
-    return isinstance(value, dict) and all(isinstance(key, str) for key in value)
+    return isinstance(value, dict) and set(map(type, value)) <= {str}
 
 
 def _problems_error(problems: list[Problem], others: list[tuple[str, str]], path: str, text: str | None) -> EvalError:
