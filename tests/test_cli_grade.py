@@ -113,13 +113,6 @@ class TestOneResult:
 
 
 class TestFolder:
-    @pytest.mark.parametrize("name", ["-", "/dev/stdout"])
-    def test_a_report_on_stdout_is_alone_there(self, task: Path, results: Path, name: str, tmp_path: Path) -> None:
-        done = grade(task.parent, "--results", results, "--json", name)
-        assert json.loads(done.stdout)["totals"]["passed"] == 1
-        assert "✓ six: said '42'" in done.stderr.splitlines()
-        assert not (Path.cwd() / "-").exists()
-
     def test_reports(self, task: Path, results: Path, tmp_path: Path) -> None:
         done = grade(task.parent, "--results", results, "--json", tmp_path / "r.json", "--junit", tmp_path / "r.xml")
         assert done.returncode == 0
