@@ -19,7 +19,7 @@ from guarantee_email_agent.files.problems import KeyPath, Problem, listed, sugge
 from guarantee_email_agent.instructions.hand_over_lexicon import REASONS_OF_CODE
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.look_up import OTHER_STATUS, LookUp
-from guarantee_email_agent.instructions.router import SHIPPED_ROUTING, Routing, Situation, all_situations
+from guarantee_email_agent.instructions.router import SHIPPED_ROUTING, Routing, Situation
 from guarantee_email_agent.services.look_up_answer import is_date
 from guarantee_email_agent.utils.addresses import parse_address
 from guarantee_email_agent.utils.text import truncate, word_key
@@ -51,16 +51,12 @@ class KnownNames:
             each: [instructions.route(Situation(False, topic, "one", OTHER_STATUS)).name for topic in each.topics]
             for each in instructions.look_ups
         }
-        topics = [each.name for each in instructions.topics]
-        situations: dict[str, list[Situation]] = {each.name: [] for each in instructions.scenarios}
-        for situation in all_situations(topics, instructions.look_ups):
-            situations[instructions.route(situation).name].append(situation)
         return cls(
             tuple(scenario.name for scenario in instructions.scenarios),
             (*(reason.name for reason in instructions.hand_over.reasons), *REASONS_OF_CODE),
             undecided,
             {scenario.name: scenario.sentence_ids for scenario in instructions.scenarios},
-            Routing(situations, instructions.look_ups),
+            Routing(instructions.situations(), instructions.look_ups),
         )
 
 

@@ -9,7 +9,7 @@ from guarantee_email_agent.files.validation import all_matching
 from guarantee_email_agent.instructions.hand_over_lexicon import HandOverLexicon, parse_hand_over
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.look_up import WARRANTY, Fact, LookUp, look_up_of
-from guarantee_email_agent.instructions.router import Condition, Situation, Topic, is_triggered
+from guarantee_email_agent.instructions.router import Condition, Situation, Topic, all_situations, is_triggered
 from guarantee_email_agent.instructions.template import ReplyTemplate, Sentence, words_asked_for
 
 
@@ -123,6 +123,13 @@ class Instructions:
     def hand_over(self) -> HandOverLexicon:
         """The words that leave a mail to a person, and the reasons that a model may add."""
         return parse_hand_over(self.route(Situation(hand_over=True)).body)
+
+    def situations(self) -> dict[str, list[Situation]]:
+        """Those in which each scenario is used, by its name."""
+        found: dict[str, list[Situation]] = {each.name: [] for each in self.scenarios}
+        for situation in all_situations((topic.name for topic in self.topics), self.look_ups):
+            found[self.route(situation).name].append(situation)
+        return found
 
     def route(self, situation: Situation) -> ScenarioInstruction:
         if (scenario := self._routes.get(situation)) is None:

@@ -18,7 +18,6 @@ from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.look_up import LookUp, look_up_of
-from guarantee_email_agent.instructions.router import all_situations
 from guarantee_email_agent.reading.number_reader import number_key
 from guarantee_email_agent.reading.numbers import stands_in
 from guarantee_email_agent.runlog.labelling import LabelField, LabelItem
@@ -149,15 +148,13 @@ class MailLabels:
 
 def outcomes(instructions: Instructions) -> Iterator[Outcome]:
     """All that may become of a mail, in the order of the instruction files."""
-    situations = list(all_situations((each.name for each in instructions.topics), instructions.look_ups))
-    for scenario in instructions.scenarios:
+    for name, situations in instructions.situations().items():
         found: dict[str, Outcome] = {}
         for situation in situations:
-            if instructions.route(situation) is scenario:
-                look_up = look_up_of(situation.topic, instructions.look_ups)
-                is_told = look_up is not None and situation.status in look_up.told_statuses
-                made = Outcome(scenario.name, look_up, str(situation.status)) if is_told else Outcome(scenario.name)
-                found.setdefault(made.key, made)
+            look_up = look_up_of(situation.topic, instructions.look_ups)
+            is_told = look_up is not None and situation.status in look_up.told_statuses
+            made = Outcome(name, look_up, str(situation.status)) if is_told else Outcome(name)
+            found.setdefault(made.key, made)
         yield from found.values()
 
 
