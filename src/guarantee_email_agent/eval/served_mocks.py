@@ -17,8 +17,9 @@ from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
+from mcp_types import CallToolResult, ContentBlock, TextContent, Tool
 from pydantic import ConfigDict
 
 from guarantee_email_agent.eval.mocks import Mocks, MockTicketingClient, arrival_of, send_email_arguments
@@ -57,9 +58,6 @@ from guarantee_email_agent.services.ports import (
     SentState,
 )
 from guarantee_email_agent.utils.text import head_and_tail
-
-if TYPE_CHECKING:  # start-up, as in mcp_servers.server
-    from mcp_types import CallToolResult, ContentBlock, Tool
 
 _WRITTEN_HERE: Final = frozenset({"from", "to", "subject", "date", "message-id", "mime-version"})
 _SENDER: Final = "support@example.com"
@@ -369,8 +367,6 @@ class _MockedServer(_Server):
 
     def declarations(self) -> list[Tool]:
         """Where it is not declared, which arguments a tool takes only its calls tell, so any are accepted."""
-        from mcp_types import Tool
-
         if declared := self._mocks.tools.declared.get(self._name):
             return [Tool.model_validate(asdict(each), by_name=True) for each in declared.tools]
         tools = []
@@ -402,20 +398,18 @@ def _result_of(given: ToolAnswer) -> CallToolResult:
         picture = {"mime_type": "image/png", "data": _PIXEL}
         said = [{name: value for name, value in asdict(each).items() if value is not None} for each in given.content]
         blocks = [picture | block if block["type"] == "image" else block for block in said]
-        from mcp_types import CallToolResult
-
         return CallToolResult.model_validate({"content": blocks}, by_alias=True, by_name=True)
     if isinstance(given.answer, str):
         return text_result(given.answer)
     if isinstance(given.answer, Mapping):
         return structured_result(given.answer)
     text = json.dumps(given.answer, ensure_ascii=False)
-    return text_result(text, structured_content={"result": given.answer})
+    return CallToolResult(content=[TextContent(text=text)], structured_content={"result": given.answer})
 
 
 def _as_text(block: ContentBlock) -> str:
     """As the record keeps it: of a picture its type."""
-    if block.type == "text":
+    if isinstance(block, TextContent):
         return block.text
     return f"[{block.type} {getattr(block, 'mime_type', None) or ''}]".replace(" ]", "]")
 

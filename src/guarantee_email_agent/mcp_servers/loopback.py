@@ -13,19 +13,19 @@ import secrets
 import threading
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import uvicorn
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, Tool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from guarantee_email_agent.utils.distribution import __version__
 from guarantee_email_agent.utils.loopback import HOST, listen_on_loopback
-
-if TYPE_CHECKING:  # start-up, as in mcp_servers.server
-    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-    from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, Tool
 
 _START_S: Final = 10.0
 _DRAIN_S: Final = 2.0  # that a call may take to end once its server is withdrawn
@@ -59,14 +59,14 @@ class LoopbackServer:
         self._requests: dict[str, set[asyncio.Task[None]]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ready = threading.Event()
-        self._is_wanted = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="mcp servers", daemon=True)
         self._socket = listen_on_loopback()
         self._port: int = self._socket.getsockname()[1]
 
     def start(self) -> None:
         """Raises RuntimeError where it does not come up."""
-        self._silence()
+        for logger in _loggers():
+            logger.addFilter(self._is_logged)
         self._thread.start()
         if not self._ready.wait(_START_S):
             raise RuntimeError("the server for mocks did not start")
@@ -96,10 +96,6 @@ class LoopbackServer:
         self._socket.close()
         for logger in _loggers():
             logger.removeFilter(self._is_logged)
-
-    def _silence(self) -> None:
-        for logger in _loggers():
-            logger.addFilter(self._is_logged)
 
     def _is_logged(self, record: logging.LogRecord) -> bool:
         """What the libraries log of requests may quote mails. Who uses them in another thread logs as he likes."""
@@ -137,31 +133,11 @@ class LoopbackServer:
         asyncio.run(self._serve())
 
     async def _serve(self) -> None:
-        """The SDK is there from the first request to a tool on: many an agent calls none."""
         self._loop = asyncio.get_running_loop()
-        self._manager: asyncio.Future[StreamableHTTPSessionManager] = self._loop.create_future()
-        self._loop.call_soon(self._ready.set)
-        serving = asyncio.create_task(self._uvicorn.serve([self._socket]))
-        wanted = asyncio.create_task(self._is_wanted.wait())
-        await asyncio.wait((serving, wanted), return_when=asyncio.FIRST_COMPLETED)
-        if wanted.cancel():
-            await serving
-            return
-        manager = self._new_manager()
-        async with manager.run():
-            self._manager.set_result(manager)
-            await serving
-
-    def _new_manager(self) -> StreamableHTTPSessionManager:
-        from mcp.server.lowlevel import Server
-        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-        from mcp.server.transport_security import TransportSecuritySettings
-
-        self._silence()  # its loggers are new
         server: Server[Any] = Server(
             "guarantee-email-agent", version=__version__, on_list_tools=_list_tools, on_call_tool=_call_tool
         )
-        return StreamableHTTPSessionManager(
+        self._manager = StreamableHTTPSessionManager(
             server,
             json_response=True,
             stateless=True,
@@ -171,6 +147,9 @@ class LoopbackServer:
             ),
             max_request_body_size=self._max_request_bytes,
         )
+        async with self._manager.run():
+            self._loop.call_soon(self._ready.set)
+            await self._uvicorn.serve([self._socket])
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -198,9 +177,7 @@ class LoopbackServer:
             await send(message)
 
         with self._running(token):
-            self._is_wanted.set()
-            manager = await asyncio.shield(self._manager)
-            await manager.handle_request({**scope, _KEY: tools}, receive, send_and_watch)
+            await self._manager.handle_request({**scope, _KEY: tools}, receive, send_and_watch)
 
     @contextmanager
     def _running(self, token: str) -> Iterator[None]:
@@ -223,8 +200,6 @@ def _loggers() -> list[logging.Logger]:
 
 
 async def _list_tools(context: Any, _: object) -> ListToolsResult:
-    from mcp_types import ListToolsResult
-
     return ListToolsResult(tools=list(_tools_of(context).declarations()))
 
 

@@ -39,6 +39,9 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, cast, get_type_
 
 from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import RunVar
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, TextContent, Tool, ToolAnnotations
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import to_json
@@ -50,9 +53,7 @@ from guarantee_email_agent.utils.logging import ROOT, LineFormatter
 from guarantee_email_agent.utils.process import forbid_core_files
 from guarantee_email_agent.utils.text import printable
 
-if TYPE_CHECKING:  # start-up: the SDK takes half a second, and many an agent calls no tool
-    from mcp.server.lowlevel import Server
-    from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, Tool
+if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 MAX_TEXT_CHARS: Final = 65_536  # of the text beside structured content; for a mail of megabytes it would only double it
@@ -119,8 +120,6 @@ class ServerTool:
         return self.handler(checked) if self.takes_model else self.handler(**dict(checked))
 
     def declaration(self) -> Tool:
-        from mcp_types import Tool, ToolAnnotations
-
         arguments, output = map(_schema, self.models)
         return Tool(
             name=self.name,
@@ -136,11 +135,8 @@ class ServerTool:
         )
 
 
-def text_result(text: str, **said: Any) -> CallToolResult:
-    """said: the other fields of the result."""
-    from mcp_types import CallToolResult, TextContent
-
-    return CallToolResult(content=[TextContent(text=text)], **said)
+def text_result(text: str) -> CallToolResult:
+    return CallToolResult(content=[TextContent(text=text)])
 
 
 def structured_result(content: Mapping[str, Any]) -> CallToolResult:
@@ -151,13 +147,14 @@ def structured_result(content: Mapping[str, Any]) -> CallToolResult:
     text = to_json(content).decode()
     if len(text) > MAX_TEXT_CHARS:
         text = f"over {MAX_TEXT_CHARS} characters of JSON: see the structured content"
-    return text_result(text, structured_content=dict(content))
+    return CallToolResult(content=[TextContent(text=text)], structured_content=dict(content))
 
 
 def error_result(error: ToolError) -> CallToolResult:
     message = printable(error.message)
     data = {"code": error.code, "message": message, "retryable": error.retryable, "uncertain": error.uncertain}
-    return text_result(f"{error.code}: {message}", is_error=True, _meta={ERROR_META_KEY: data})
+    text = TextContent(text=f"{error.code}: {message}")
+    return CallToolResult(content=[text], is_error=True, _meta={ERROR_META_KEY: data})
 
 
 async def in_thread(work: Callable[..., _Result], *arguments: object) -> _Result:
@@ -309,9 +306,6 @@ def _exit_on_signals() -> None:
 
 
 def sdk_server(dispatcher: Dispatcher, instructions: str | None = None) -> Server[Any]:
-    from mcp.server.lowlevel import Server
-    from mcp_types import ListToolsResult
-
     async def list_tools(*_: object) -> ListToolsResult:
         return ListToolsResult(tools=dispatcher.declarations())
 
@@ -329,8 +323,6 @@ def sdk_server(dispatcher: Dispatcher, instructions: str | None = None) -> Serve
 
 async def serve_calls(dispatcher: Dispatcher, instructions: str | None = None) -> None:
     """As `serve`, in the event loop of the caller."""
-    from mcp.server.stdio import stdio_server
-
     forbid_core_files()  # one would hold mails and passwords
     logging.getLogger("mcp").setLevel(logging.CRITICAL + 1)  # what it says of a message may quote a mail
     loop = asyncio.get_running_loop()
