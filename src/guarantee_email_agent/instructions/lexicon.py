@@ -36,7 +36,7 @@ from guarantee_email_agent.utils.safe_regex import UnsafeRegexError, check_safe_
 
 LabelKind = Literal["serial", "weak", "other", "example", "number", "plate"]
 CorrectionKind = Literal["next", "last", "replacement", "withdrawal"]
-Courtesy = Literal["thanks", "request"]
+Courtesy = Literal["thanks", "request", "step"]
 
 FAULT: Final = "<faults>"
 UNSOLICITED: Final = "<unsolicited>"
@@ -57,7 +57,12 @@ READABLE_ELEMENT: Final = "readable-signs"
 SPOKEN_ELEMENT: Final = "spoken-signs"
 """Signs of a number in words, as who dictates one says them."""
 WISH_ELEMENT: Final = "wishes"
-OPTIONAL_ELEMENTS = (*PLATE_ELEMENTS, HELP_ELEMENT, WITHDRAWAL_ELEMENT, READABLE_ELEMENT, SPOKEN_ELEMENT, WISH_ELEMENT)
+STEP_ELEMENT: Final = "next-steps"
+"""What is asked of the claim itself, and every reply to one answers: "do you need the receipt"."""
+OPTIONAL_ELEMENTS = (
+    *(*PLATE_ELEMENTS, HELP_ELEMENT, WITHDRAWAL_ELEMENT, READABLE_ELEMENT),
+    *(SPOKEN_ELEMENT, WISH_ELEMENT, STEP_ELEMENT),
+)
 CORRECTION_ELEMENTS: dict[str, CorrectionKind] = {
     "retractions": "next",
     "retractions-behind": "last",
@@ -245,7 +250,7 @@ def _build(elements: _Elements, other_labels: Sequence[str]) -> Lexicon:
             _parse_phrases(elements, "labels", {**LABEL_ELEMENTS, **PLATE_ELEMENTS}),
             (read_phrase(label, other_label) for label in other_labels),
             _parse_phrases(elements, "corrections", {**CORRECTION_ELEMENTS, WITHDRAWAL_ELEMENT: "withdrawal"}),
-            _parse_phrases(elements, "courtesies", COURTESY_ELEMENTS),
+            _parse_phrases(elements, "courtesies", {**COURTESY_ELEMENTS, STEP_ELEMENT: "step"}),
             _parse_phrases(elements, "wishes", {WISH_ELEMENT: None}),
             (phrase for element, topic in by_topic for phrase in _parse_topics(element, topic)),
             _parse_phrases(

@@ -123,16 +123,19 @@ def _evidence(words: TokenizedText, lexicon: Lexicon) -> _Evidence:
 def _wants_other(words: TokenizedText, lexicon: Lexicon, evidence: _Evidence) -> Doubt | None:
     """All there is where who gives a number wants more than its status: "any jars left for sale?".
 
-    That is, asks for something and speaks of neither warranty, repair nor fault, or has a sentence that does so.
+    That is, asks for something and speaks of neither warranty, repair nor fault, or has a sentence that does so, and does
+    not ask for the next step of a claim: "do you need the receipt?".
     """
     explained = evidence.named | evidence.faults
     is_question = "?" in words.text
-    if not explained and (is_question or any(each.payload == "request" for each in lexicon.courtesies.find(words))):
-        return _doubt_of(words, lexicon, 0, len(words.folded), MIN_CONTENT)
     wishes = {each.first for each in lexicon.wishes.find(words)}
-    if not (is_question or wishes):
+    if explained and not (is_question or wishes):
         return None
+    courtesies = lexicon.courtesies.find(words)
+    if not explained and (is_question or any(each.payload != "thanks" for each in courtesies)):
+        return _doubt_of(words, lexicon, 0, len(words.folded), MIN_CONTENT)
     explained |= evidence.labels.union(each.first for each in lexicon.corrections.find(words))
+    explained |= {each.first for each in courtesies if each.payload == "step"}
     lines = filter(words.starts_line, words.line_starts())
     starts = sorted({0, *lines, *compress(count(), words.starts_sentence)})
     for first, end in pairwise((*starts, len(words.folded))):
@@ -147,7 +150,7 @@ def _wants_other(words: TokenizedText, lexicon: Lexicon, evidence: _Evidence) ->
 def _doubt_of(words: TokenizedText, lexicon: Lexicon, first: int, end: int, least: int) -> Doubt | None:
     """All there is of the sentence words[first:end], where it has so many words that say something."""
     content = dict.fromkeys(
-        word for word in words.folded[first:end] if word.isalpha() and word not in lexicon.stop_words
+        [word for word in words.folded[first:end] if word.isalpha() and word not in lexicon.stop_words]
     )
     if len(content) < least:
         return None

@@ -116,7 +116,7 @@ def is_only_thanks(words: TokenizedText, lexicon: Lexicon) -> bool:
     courtesies = lexicon.courtesies.find(words)
     if not courtesies or _MORE_THAN_THANKS.search(words.text):
         return False
-    if any(match.payload == "request" for match in courtesies):
+    if any(match.payload != "thanks" for match in courtesies):
         return False
     scores = _score_topics(words, lexicon, SHIPPED_TOPICS)
     begins_with_thanks = sum(word not in lexicon.greetings for word in words.folded[: courtesies[0].first]) <= MAX_NAMES
