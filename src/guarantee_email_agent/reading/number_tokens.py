@@ -463,6 +463,9 @@ def _goes_on_behind(words: TokenizedText, end: int, lexicon: Lexicon, numbers: M
     is_capital = words.text_of(end, end + 1).isupper()
     if gap in _SPACED_JOINTS and len(word) == 1 and is_capital:
         return True  # the E of "80 7714 / E"
+    is_letter = gap == " " and is_capital and len(word) == 1 and word != "x" and not is_shouted(words, end)
+    if is_letter and (words.gaps[end + 1 : end + 2] != [" "] or word not in lexicon.stop_words | lexicon.joiners):
+        return True  # the C of "AB 1234 C - model X500"
     following = numbers.get(end + 1)
     if gap == " " and is_capital and len(word) <= MAX_LETTERS_OF_GROUP and following:
         # the R of "M 5200 R – 0731"
@@ -498,12 +501,14 @@ def _ends_line(words: TokenizedText, index: int) -> bool:
 
 
 def _counts(words: TokenizedText, group: NumberToken, lexicon: Lexicon) -> bool:
-    """Whether a unit behind a group of digits says what it counts: "2 years", "350,- EUR", "700W"."""
+    """Whether a unit behind a group of digits says what it counts: "2 years", "350,- EUR", "700 W"."""
     if _CENTS.match(words.text, words.ends[group.end - 1]):
         return True
-    if len(group.text) >= MIN_LENGTH_OF_MEASURE and not group.text.isdigit() and lexicon.never.fullmatch(group.text):
-        return True
     is_beside = group.end < len(words.folded) and words.gaps[group.end] == " "
+    is_parted = is_beside and group.text.isdigit()
+    measure = group.text + (words.folded[group.end].upper() if is_parted else "")
+    if len(measure) >= MIN_LENGTH_OF_MEASURE and not measure.isdigit() and lexicon.never.fullmatch(measure):
+        return True
     is_kiss = is_beside and words.folded[group.end] == "x" and _ends_line(words, group.end + 1)
     return is_beside and not is_kiss and words.folded[group.end] in lexicon.units
 
