@@ -87,7 +87,7 @@ class CorrectionReader:
 
         sentences: over how many of them the search goes.
         """
-        words, lexicon = self._words, self._lexicon
+        words, lexicon, first = self._words, self._lexicon, index
         end = index + MAX_WORDS_TO_NUMBER
         while index < min(end, len(words.folded)):
             sentences -= words.starts_sentence[index]
@@ -97,6 +97,8 @@ class CorrectionReader:
                 return number
             word, label = words.folded[index], self._labels.get(index)
             if label is not None and label.claim in ("own", "weak"):
+                if index > first and words.gaps[index].strip():
+                    return None  # the "not" of "does not come on, serial number 4711-A" takes nothing back
                 index, end = label.end, label.end + MAX_WORDS_TO_NUMBER
             elif word in lexicon.links or word in lexicon.owners or len(word) == 1 or word in lexicon.stop_words:
                 index += 1
