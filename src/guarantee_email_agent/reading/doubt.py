@@ -123,8 +123,8 @@ def _evidence(words: TokenizedText, lexicon: Lexicon) -> _Evidence:
 def _wants_other(words: TokenizedText, lexicon: Lexicon, evidence: _Evidence) -> Doubt | None:
     """All there is where who gives a number wants more than its status: "any jars left for sale?".
 
-    That is, asks for something and speaks of neither warranty, repair nor fault, or has a sentence that does so, unless it
-    asks for the next step of a claim: "do you need the receipt?".
+    That is, asks for something and speaks of neither warranty, repair nor fault, or has a sentence that does so, unless
+    it asks for the next step of a claim: "do you need the receipt?".
     """
     explained = evidence.named | evidence.faults
     is_question = "?" in words.text
