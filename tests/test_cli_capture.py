@@ -21,14 +21,6 @@ def mail(tmp_path: Path) -> Path:
     return tmp_path / "mail.eml"
 
 
-def test_a_captured_scenario_runs_and_is_counted_for_review(mail: Path, run: Run) -> None:
-    done = run("capture", mail, "--status", "valid", "--until", "2027-01-31")
-    assert (done.returncode, done.stderr) == (0, "")
-    evaluated = run("eval")
-    assert evaluated.returncode == 0, evaluated.stdout
-    assert "1 scenario needs review" in evaluated.stdout
-
-
 def test_the_recorded_answer_is_that_of_the_configured_system(mail: Path, run: Run, tmp_path: Path) -> None:
     (tmp_path / "warranties.csv").write_text(
         "serial_number,expiration_date,coverage\nSN48213,2099-06-30,full\n", encoding="utf-8"

@@ -57,18 +57,6 @@ def results(tmp_path: Path) -> Path:
 
 
 class TestOneResult:
-    def test_a_right_answer(self, task: Path) -> None:
-        done = grade(task, "--answer", "42")
-        assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout.splitlines()[:6] == [
-            "Grading 1 result...",
-            "✓ six: said '42'",
-            "Pass rate: 1/1 (100%)",
-            "✓ Passed: 1",
-            "✗ Failed: 0",
-            "✗ Errors: 0",
-        ]
-
     def test_a_wrong_answer(self, task: Path) -> None:
         done = grade(task, "--answer=41")
         assert done.returncode == 4
@@ -208,15 +196,6 @@ class TestValidation:
         assert "✓ six: passes the correct record, and rejects all 9 negative controls" in done.stdout.splitlines()
         correct.write_text("[", encoding="utf-8")
         assert "✗ six - ERROR" in grade(task, "--validate").stdout
-
-    def test_of_a_folder_with_a_careless_judge(self, task: Path) -> None:
-        careless = 'def test(result):\n    return {"passed": "yes" in str(result), "feedback": ""}\n'
-        write_task(task.parent / "careless", "Say yes", careless)
-        (task.parent / "broken").mkdir()
-        done = grade(task.parent, "--validate")
-        assert done.returncode == 4
-        printed = done.stdout.splitlines()
-        assert {"✗ careless - FAILED", "✗ broken - ERROR", "✗ Failed: 2", "✗ Errors: 1"} <= set(printed)
 
 
 class TestBadUsage:

@@ -26,16 +26,6 @@ def test_a_comparison_ends_in_0_and_with_no_regressions_in_4(run: Run, runs: Sto
     assert run("compare", "20260118T100002", "20260118T100001", "--no-regressions").returncode == 0
 
 
-def test_a_run_that_was_interrupted_shows_no_regression_and_proves_none(run: Run, runs: StoredRuns) -> None:
-    runs.write(1, [result(1), result(2)])
-    runs.write(2, [result(1)], "interrupted", 130, planned=2)
-    done = run("compare", "green", "last", "--no-regressions")
-    assert done.returncode == 4
-    assert "Not reached by the run (interrupted): 1\n    valid_warranty_002: Customer 2\n" in done.stdout
-    assert done.stdout.endswith("✗ Not decided: no regression in what ran, but 1 of 2 were not reached\n")
-    assert run("compare", "green", "last").returncode == 0
-
-
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
@@ -55,14 +45,6 @@ def test_a_run_that_cannot_be_found_is_one_line_and_ends_in_2(
     done = run("compare", name)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert problem in done.stderr
-
-
-def test_without_a_store_there_is_nothing_to_compare(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "config.yaml").write_text("{}\n")
-    done = run("compare", "green")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "runs.db: there is no run store. 'eval', 'grade' and 'solve' make it" in done.stderr
-    assert not (tmp_path / "runs.db").exists()
 
 
 def test_show_finds_a_run_a_result_of_the_last_one_and_one_of_another(run: Run, runs: StoredRuns) -> None:

@@ -79,16 +79,6 @@ def test_a_look_up_that_the_scenario_asks_for_is_none_too_many(harm: Callable[..
 ORDER = {"server": "orders", "tool": "find_row", "arguments": {"number": "SN99999"}}
 
 
-@pytest.mark.parametrize("of_our_agent", [True, False])
-def test_the_number_of_a_configured_look_up_counts_as_well(harm: Callable[..., list[str]], of_our_agent: bool) -> None:
-    """Another agent's servers may be for anything."""
-    call = ExpectedCall("orders", "find_row", {"number": "77120"})
-    found = harm("order-sent", None, actual={"calls": [ORDER]}, calls=(call,), of_our_agent=of_our_agent)
-    assert found == ([ANOTHER] if of_our_agent else [])
-    found = harm("hand-over", None, actual={"calls": [ORDER]}, of_our_agent=of_our_agent)
-    assert found == ([NONE_TO_BE] if of_our_agent else [])
-
-
 @pytest.mark.parametrize(
     ("expected", "used", "expectations", "reasons"),
     [
@@ -96,19 +86,20 @@ def test_the_number_of_a_configured_look_up_counts_as_well(harm: Callable[..., l
         ("order-number-missing", "order-unknown", {}, [NONE_TO_BE]),
         ("order-unverified", "order-shipped", {}, [STATUS]),
         ("order-unknown", "out-of-scope", {}, ["order-status was called out of scope"]),
+        ("order-delivered", None, {"calls": (ExpectedCall("orders", "find_row", {"number": "77120"}),)}, [ANOTHER]),
         ("hand-over", "order-shipped", {"calls": (ExpectedCall("orders", "find_row"),)}, [PERSON]),
-        ("order-shipped", "order-shipped", {}, []),
     ],
 )
 def test_an_instruction_set_of_ones_own(
     scenario: Scenario, expected: str, used: str, expectations: dict[str, Any], reasons: list[str]
 ) -> None:
-    """What an instruction is for stands in its trigger, not in its name."""
     wanted = EvalExpectedOutput(True, False, expected, **expectations)
     actual = {"email_sent": True, "scenario_used": used, "calls": [ORDER]}
     mocks: Any = {"orders": {"find_row": [{"when": {}, "answer": {"status": "shipped"}}]}}
     case = scenario(input=EvalInput(MAIL, mocks), expected_output=wanted, routing=ORDERS.routing)
     assert find_harm(case, actual, of_our_agent=True) == reasons
+    of_others = find_harm(case, actual, of_our_agent=False)  # whose servers may be for anything
+    assert of_others == [each for each in reasons if each not in (ANOTHER, NONE_TO_BE)]
     mocks["orders"]["find_row"][0]["answer"]["status"] = "lost"  # which the agent does not know, and has to look up
     assert find_harm(case, actual, of_our_agent=True) == [reason for reason in reasons if reason != NONE_TO_BE]
 

@@ -501,7 +501,6 @@ class TestDiscovery:
         (tmp_path / "suite").mkdir()
         (tmp_path / "suite" / "more").symlink_to(tmp_path / "others")
         (tmp_path / "others").mkdir()
-        assert EvalLoader().discover_test_cases(tmp_path / "suite") == []
         write(TWO_DOCUMENTS, "others/valid_warranty_001.yaml")
         with pytest.raises(EvalError, match=r"suite/more: this link leads to scenarios, which would not run"):
             EvalLoader().discover_test_cases(tmp_path / "suite")

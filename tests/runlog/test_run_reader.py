@@ -222,9 +222,8 @@ def test_a_case_whose_name_two_places_bear_is_found_without_what_lies_between(ru
     with RunStore(runs.file) as store:
         run = store.find_run("last")
         assert [each.repetition for each in store.find_case(run, "a\nb (2 of 2)")] == [2]  # as reports name it
-        for name in ("a\nb (3 of 2)", "a (1 of 2)"):
-            with pytest.raises(StoreError, match="there is no 'a"):
-                store.find_case(run, name)
+        with pytest.raises(StoreError, match="there is no 'a"):
+            store.find_case(run, "a\nb (3 of 2)")
 
 
 def test_groups_count_cases_and_not_repetitions(runs: StoredRuns) -> None:

@@ -81,7 +81,6 @@ def test_unusable_command_is_a_usage_error(
     program.chmod(0o755)
     assert parse_program("./program", "--command") == ("./program",)
     if text.endswith("\n"):
-        program.write_bytes(text.encode())
-        text = "./program"
+        text = str(program.write_bytes(text.encode()) and "./program")
     with pytest.raises(ConfigurationError, match=f"--command.*{message}"):
         parse_program(text, "--command")
