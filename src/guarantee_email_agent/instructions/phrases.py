@@ -309,7 +309,9 @@ def read_phrase(source: str, payload: Payload) -> Phrase[Payload]:
     Thousands are read at the start, and a mail's words begin with the letters of a tenth of them. Raises
     InvalidPhraseError.
     """
-    return (fold(source), payload) if _PLAIN_PHRASE.fullmatch(source) else parse_phrase(source, payload)
+    if not _PLAIN_PHRASE.fullmatch(source):
+        return parse_phrase(source, payload)
+    return (source if source.isascii() and source.islower() else fold(source)), payload
 
 
 def read_phrases(text: str, payload: Payload) -> list[Phrase[Payload]]:
