@@ -144,9 +144,10 @@ class TestChangedTask:
 
 def test_task_that_could_not_be_worked_on_is_repeated(bench: Any, make_task: MakeTask) -> None:
     make_task("one")
-    program = bench.results.parent / "agent"
-    program.write_text("no program\n")
-    program.chmod(0o755)
+    program, interpreter = (bench.results.parent / name for name in ("agent", "interpreter"))
+    for file, text in ((program, f"#!{interpreter}\n"), (interpreter, "no program\n")):
+        file.write_text(text)
+        file.chmod(0o755)
     assert bench.solve(command=str(program)) == 4
     assert bench.record("one")["eval"]["verdict"] == "error"
     assert bench.solve() == 0
