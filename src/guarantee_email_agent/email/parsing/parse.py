@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 _MESSAGE_ID = r"<[^<>\s]{1,996}>"
+_HTML_BLANK = "&(?:nbsp|#160|#xa0);"
 _WORD, _LINK = r"\w+", r"https?://\S+"
 _NAME_DOT = r"\.(?=\s*(?:>|$))"  # which ends a fully qualified domain name
 _MAX_STUB_CHARS = 400  # of a plain half such as "Please view this message in a browser."
@@ -222,7 +223,7 @@ def _preferred_text(group: Sequence[tuple[str, str]], problems: list[str]) -> st
 
 def _plain_text(body: str, problems: list[str]) -> str:
     """What web forms leave of their HTML is no part of a number: "S/N&nbsp;KT-77120-9"."""
-    return normalize_text(_truncate(body, MAX_BODY_CHARS, "the text", problems)).replace("&nbsp;", " ")
+    return re.sub(_HTML_BLANK, " ", normalize_text(_truncate(body, MAX_BODY_CHARS, "the text", problems)))
 
 
 def _is_stub(plain: str, html: str) -> bool:
