@@ -46,8 +46,6 @@ def add_mock(commands: arguments.Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    require_extra("mcp", f"mock {options.action}", "mcp", "jsonschema")
-    from guarantee_email_agent.eval import server_recording
     from guarantee_email_agent.runlog.suite_manifest import refuse_drawn
     from guarantee_email_agent.utils.process import signals_as_ctrl_c
     from guarantee_email_agent.utils.terminal import Terminal
@@ -58,6 +56,9 @@ def _run(options: argparse.Namespace) -> int:
         arguments.log_to_console(options.verbose)
     if options.action != "check":
         refuse_drawn(options.eval_dir)
+    require_extra("mcp", f"mock {options.action}", "mcp", "jsonschema")
+    from guarantee_email_agent.eval import server_recording
+
     launch = server_recording.server_launch(options.server, options.env, os.environ)
     if options.action == "record":  # the agent on the other side of stdout ends it, with SIGTERM if need be
         terminal = Terminal(arguments.BrokenPipeSafeStream(sys.stderr))
